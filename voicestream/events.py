@@ -1,0 +1,152 @@
+"""What a session tells its owner. Fetch with ``next_event()`` until it returns None."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voicestream.codepoints import EventKind
+
+__all__ = [
+    "Accepted",
+    "Cleared",
+    "ClearRequested",
+    "Closed",
+    "Event",
+    "EventReceived",
+    "Finished",
+    "GoingAway",
+    "HelloReceived",
+    "PlanChanged",
+    "Progress",
+    "Rejected",
+    "RemoteFinished",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HelloReceived:
+    """Server: a client asks for a call. Answer with `ServerSession.accept` or `ServerSession.reject`."""
+
+    authority: str
+    path: str
+    token: bytes
+    metadata: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Accepted:
+    """Client: the server took the call. Audio may flow."""
+
+    session_id: bytes
+    metadata: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """Client: the server declined; `Closed` follows. `retry_after` in seconds."""
+
+    code: int
+    reason: str
+    uri: str | None
+    route_token: bytes | None
+    retry_after: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventReceived:
+    """An application event of the far end. `order` is 0 for one sent without order; `track` and `pts` align it with audio."""
+
+    kind: EventKind | int
+    event_id: int
+    order: int
+    payload: bytes
+    track: int | None
+    pts: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClearRequested:
+    """The far end, which listens to our `track`, asks us to stop talking. What was queued is gone; the next frame has `to_pts`."""
+
+    track: int
+    number: int
+    to_pts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cleared:
+    """The far end confirms a clear of our `track`: it had played up to `heard_pts` (pts units of 2.5 ms)."""
+
+    track: int
+    number: int
+    heard_pts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """The far end has played our `track` up to `played_pts`."""
+
+    track: int
+    played_pts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoteFinished:
+    """The far end sends no more on `track`; its last sample lies before `pts`."""
+
+    track: int
+    pts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finished:
+    """The far end has played our `track` to its end (`played_pts`)."""
+
+    track: int
+    played_pts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoingAway:
+    """The far end will close soon; call `uri` with `route_token` instead, after `retry_after` seconds."""
+
+    reason: str
+    uri: str | None
+    route_token: bytes | None
+    retry_after: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanChanged:
+    """The sender's plan changed: the codec applies it from the next frame on."""
+
+    bitrate_bps: int
+    frame_ms: int
+    bundle: int
+    inband_fec_loss_percent: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Closed:
+    """The session is over; the last event."""
+
+    code: int
+    reason: str
+    remote: bool
+    may_resume: bool
+
+
+Event = (
+    HelloReceived
+    | Accepted
+    | Rejected
+    | EventReceived
+    | ClearRequested
+    | Cleared
+    | Progress
+    | RemoteFinished
+    | Finished
+    | GoingAway
+    | PlanChanged
+    | Closed
+)
