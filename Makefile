@@ -1,0 +1,49 @@
+# Everything runs in .venv, made from the package registries on first use.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WAV ?=
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint types coverage fuzz build clean
+
+help:
+	@echo "make demo [WAV=file]  speech through a real client and server and an imperfect link; writes demo-out/"
+	@echo "make test             lint, types, coverage of the wire layer, all tests"
+	@echo "make lint             ruff and mypy"
+	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
+	@echo "make build            a wheel in dist/"
+	@echo "make clean            remove what the others made"
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed; name one with: make PYTHON=/path/to/python3.11"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,uvloop]'
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/voicestream demo --out demo-out $(if $(WAV),--wav "$(WAV)")
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+coverage: $(READY)
+	$(BIN)/coverage run --branch --source=voicestream/wire -m pytest -q -p no:cacheprovider tests/unit/wire tests/unit/test_vectors.py tests/property/test_wire.py
+	$(BIN)/coverage report --show-missing --fail-under=95
+
+test: lint coverage
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+INPUTS ?= 200000
+SEED ?= 1
+fuzz: $(READY)
+	$(BIN)/python -m voicestream.testing.fuzz --inputs $(INPUTS) --seed $(SEED)
+
+build: $(READY)
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) build dist demo-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
