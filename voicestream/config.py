@@ -31,7 +31,7 @@ class Track:
 
     Attributes:
         track_id: 0 to 3. Track 0 costs no bytes and is there by default.
-        codec: A `CodecId`, or the number of a private codec.
+        codec: A `CodecId`, or the number of a private codec, 0x40 to 0x7f.
         clock_rate_hz: Sampling rate of the coded signal, in Hz.
         channels: 1 to 8.
         send: The side that describes the track sends on it.
