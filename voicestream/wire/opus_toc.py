@@ -132,7 +132,7 @@ def frame_units(track: Track, payload: bytes) -> int:
     elif track.codec in _BYTES_PER_SAMPLE:
         sample_size = _BYTES_PER_SAMPLE[track.codec] * track.channels
         units, partial = divmod(len(payload) * UNITS_PER_SECOND, sample_size * track.clock_rate_hz)
-        if partial or not 1 <= units <= MAX_FRAME_UNITS:
+        if partial or len(payload) % sample_size or not 1 <= units <= MAX_FRAME_UNITS:
             raise _error(f"{len(payload)} bytes of PCM are not 1 to {MAX_FRAME_UNITS} units of 2.5 ms")
     else:
         units = track.frame_units
