@@ -1,0 +1,239 @@
+"""Opus encoder and decoder over opuslib's declarations of libopus (RFC 6716).
+
+opuslib's own classes are not used: their setters lose values, they do not pass NULL for a lost packet, and they build a Python
+list of every sample. Here libopus reads and writes numpy buffers that are made once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voicestream.audio.library import OpusApi, PacketError, load_opus
+from voicestream.errors import AudioError
+
+__all__ = ["OPUS_RATES_HZ", "OpusDecoder", "OpusEncoder"]
+
+OPUS_RATES_HZ: Final = (8000, 12000, 16000, 24000, 48000)
+"""Sampling rates at which libopus takes and gives PCM. The coded stream is the same whichever is used."""
+
+MAX_PACKET_SIZE: Final = 1100
+"""Bytes that one packet may have: it must fit a datagram with its frame header."""
+
+_MAX_PACKET_MS: Final = 120
+_FRAMES_PER_SECOND: Final = (400, 200, 100, 50, 25)
+_APPLICATIONS: Final = {"voip": 2048, "audio": 2049, "lowdelay": 2051}
+
+# Numbers of libopus' ctl requests.
+_SET_BITRATE: Final = 4002
+_SET_MAX_BANDWIDTH: Final = 4004
+_SET_COMPLEXITY: Final = 4010
+_SET_INBAND_FEC: Final = 4012
+_SET_PACKET_LOSS_PERC: Final = 4014
+_SET_DTX: Final = 4016
+_GET_LOOKAHEAD: Final = 4027
+_RESET_STATE: Final = 4028
+
+_BANDWIDTHS: Final = {"narrow": 1101, "medium": 1102, "wide": 1103, "superwide": 1104, "full": 1105}
+
+Pcm = NDArray[np.int16]
+
+
+def _check_form(sample_rate_hz: int, channels: int) -> None:
+    if sample_rate_hz not in OPUS_RATES_HZ:
+        raise ValueError(f"sample_rate_hz must be one of {OPUS_RATES_HZ} for Opus, not {sample_rate_hz}")
+    if channels not in (1, 2):
+        raise ValueError(f"channels must be 1 or 2 for Opus, not {channels}")
+
+
+class _Buffer:
+    """Interleaved int16 samples at a fixed address, which libopus reads and writes."""
+
+    __slots__ = ("flat", "pointer", "shaped")
+
+    def __init__(self, api: OpusApi, samples: int, channels: int) -> None:
+        self.flat: Pcm = np.zeros(samples * channels, dtype=np.int16)
+        self.shaped: Pcm = self.flat if channels == 1 else self.flat.reshape(-1, channels)
+        self.pointer: Any = self.flat.ctypes.data_as(api.int16_pointer)
+
+
+class OpusEncoder:
+    """One Opus encoder.
+
+    Args:
+        sample_rate_hz: 8000, 12000, 16000, 24000 or 48000.
+        channels: 1 or 2.
+        application: "voip", "audio" or "lowdelay".
+        bitrate_bps: 8000 to 64000.
+        dtx: In silence produce packets of at most 2 bytes, which need not be sent.
+        complexity: 0 to 10.
+
+    Raises:
+        AudioError: libopus is missing or refuses.
+    """
+
+    def __init__(
+        self,
+        sample_rate_hz: int = 48000,
+        channels: int = 1,
+        application: Literal["voip", "audio", "lowdelay"] = "voip",
+        bitrate_bps: int = 40000,
+        *,
+        dtx: bool = False,
+        complexity: int = 9,
+    ) -> None:
+        _check_form(sample_rate_hz, channels)
+        if application not in _APPLICATIONS:
+            raise ValueError(f"application must be voip, audio or lowdelay, not {application!r}")
+        self.sample_rate_hz = sample_rate_hz
+        self.channels = channels
+        api = load_opus()
+        error = ctypes.c_int()
+        self._state = api.encoder.libopus_create(sample_rate_hz, channels, _APPLICATIONS[application], ctypes.byref(error))
+        if error.value != 0 or not self._state:
+            raise AudioError(f"libopus could not make an encoder (error {error.value})")
+        weakref.finalize(self, api.encoder.destroy, self._state).atexit = False
+        self._encode = api.encoder.libopus_encode
+        self._ctl = api.encoder.libopus_ctl
+        self._input = _Buffer(api, sample_rate_hz * 60 // 1000, channels)
+        self._output = ctypes.create_string_buffer(MAX_PACKET_SIZE)
+        self.set_bitrate(bitrate_bps)
+        self._set(_SET_COMPLEXITY, complexity)
+        self._set(_SET_DTX, int(dtx))
+
+    def _set(self, request: int, value: int) -> None:
+        result = self._ctl(self._state, request, ctypes.c_int(value))
+        if result != 0:
+            raise ValueError(f"libopus refuses {value} for its setting {request} (error {result})")
+
+    @property
+    def lookahead(self) -> int:
+        """Samples by which the encoder delays the signal."""
+        value = ctypes.c_int()
+        self._ctl(self._state, _GET_LOOKAHEAD, ctypes.byref(value))
+        return value.value
+
+    def set_bitrate(self, bitrate_bps: int) -> None:
+        """Bits per second, 8000 to 64000, from the next frame on."""
+        if not 8000 <= bitrate_bps <= 64000:
+            raise ValueError(f"bitrate_bps must be 8000 to 64000, not {bitrate_bps}")
+        self._set(_SET_BITRATE, bitrate_bps)
+
+    def set_inband_fec(self, percent: int) -> None:
+        """Spend bits on a coarse copy of the frame before, for `percent` (0 to 100) expected loss; 0 switches it off."""
+        if not 0 <= percent <= 100:
+            raise ValueError(f"percent must be 0 to 100, not {percent}")
+        self._set(_SET_PACKET_LOSS_PERC, percent)
+        self._set(_SET_INBAND_FEC, int(percent > 0))
+
+    def set_max_bandwidth(self, name: Literal["narrow", "medium", "wide", "superwide", "full"]) -> None:
+        """Widest audio band that may be coded: 4, 6, 8, 12 or 20 kHz."""
+        self._set(_SET_MAX_BANDWIDTH, _BANDWIDTHS[name])
+
+    def reset(self) -> None:
+        """Forget the signal so far; settings stay."""
+        self._ctl(self._state, _RESET_STATE)
+
+    def encode(self, pcm: Pcm) -> bytes:
+        """Code one frame.
+
+        Args:
+            pcm: int16 of shape (n,) or (n, channels), where n is 2.5, 5, 10, 20, 40 or 60 ms.
+
+        Raises:
+            ValueError: The block has another length or shape.
+            AudioError: libopus fails.
+        """
+        samples = len(pcm)
+        rate = self.sample_rate_hz
+        if not any(samples * per_second == rate for per_second in _FRAMES_PER_SECOND) and samples * 50 != rate * 3:
+            raise ValueError(f"a frame must have 2.5, 5, 10, 20, 40 or 60 ms at {rate} Hz, not {samples} samples")
+        self._input.shaped[:samples] = pcm
+        size = self._encode(self._state, self._input.pointer, samples, self._output, MAX_PACKET_SIZE)
+        if size <= 0:
+            raise AudioError(f"libopus could not encode a frame (error {size})")
+        return ctypes.string_at(self._output, size)
+
+
+class OpusDecoder:
+    """One Opus decoder. Packets of either channel count are decoded to `channels`.
+
+    Args:
+        sample_rate_hz: 8000, 12000, 16000, 24000 or 48000.
+        channels: 1 or 2, of the PCM that comes out.
+
+    Raises:
+        AudioError: libopus is missing or refuses.
+    """
+
+    def __init__(self, sample_rate_hz: int = 48000, channels: int = 1) -> None:
+        _check_form(sample_rate_hz, channels)
+        self.sample_rate_hz = sample_rate_hz
+        self.channels = channels
+        api = load_opus()
+        error = ctypes.c_int()
+        self._state = api.decoder.libopus_create(sample_rate_hz, channels, ctypes.byref(error))
+        if error.value != 0 or not self._state:
+            raise AudioError(f"libopus could not make a decoder (error {error.value})")
+        weakref.finalize(self, api.decoder.destroy, self._state).atexit = False
+        self._decode = api.decoder.libopus_decode
+        self._ctl = api.decoder.libopus_ctl
+        self._max_samples = sample_rate_hz * _MAX_PACKET_MS // 1000
+        self._output = _Buffer(api, self._max_samples, channels)
+
+    def _run(self, packet: bytes | None, samples: int, fec: bool) -> Pcm:
+        size = 0 if packet is None else len(packet)
+        made = self._decode(self._state, packet, size, self._output.pointer, samples, int(fec))
+        if made < 0:
+            raise PacketError(f"libopus cannot decode a packet of {size} bytes (error {made})")
+        return self._output.shaped[:made].copy()
+
+    def decode(self, packet: bytes) -> Pcm:
+        """PCM of one packet.
+
+        Raises:
+            PacketError: The packet is corrupt.
+        """
+        if not packet:
+            raise PacketError("an Opus packet must not be empty")
+        return self._run(packet, self._max_samples, False)
+
+    def conceal(self, samples: int) -> Pcm:
+        """PCM in place of lost audio: `samples` of it, which is rounded up to 2.5 ms inside libopus and cut here."""
+        step = self.sample_rate_hz // 400
+        parts = []
+        left = samples
+        while left > 0:
+            wanted = min(-(-left // step) * step, self._max_samples)
+            part = self._run(None, wanted, False)[:left]
+            parts.append(part)
+            left -= len(part)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else self._output.shaped[:0].copy()
+
+    def decode_fec(self, packet: bytes, samples: int) -> Pcm:
+        """PCM of the `samples` before `packet` out of its in-band copy, or concealment where it has none.
+
+        Args:
+            packet: The packet that follows the lost one.
+            samples: Length of what was lost, a multiple of 2.5 ms and at most 120 ms.
+
+        Raises:
+            PacketError: The packet is corrupt.
+        """
+        if samples % (self.sample_rate_hz // 400) or not 0 < samples <= self._max_samples:
+            raise ValueError(f"samples must be a multiple of 2.5 ms up to 120 ms at {self.sample_rate_hz} Hz, not {samples}")
+        return self._run(packet, samples, True)
+
+    def new(self) -> OpusDecoder:
+        """Another decoder of the same form, fresh."""
+        return OpusDecoder(self.sample_rate_hz, self.channels)
+
+    def reset(self) -> None:
+        """Forget the signal so far."""
+        self._ctl(self._state, _RESET_STATE)

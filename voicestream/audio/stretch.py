@@ -1,0 +1,291 @@
+"""Makes speech longer or shorter without changing its pitch: whole pitch periods are repeated or left out.
+
+Two places of the signal that look alike are joined by a cross-fade (waveform-similarity overlap-add). Where the block is too
+quiet for a join to be heard it may be made anywhere; where nothing looks alike the block stays as it is.
+All functions take int16 of shape (n,) or (n, channels) and return new arrays of the same form.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+__all__ = ["accelerate", "best_lag", "crossfade", "expand", "fade", "merge", "mono"]
+
+Pcm = NDArray[np.int16]
+Floats = NDArray[np.float32]
+
+MIN_PERIOD_MS: Final = 2.5
+MAX_PERIOD_MS: Final = 15.0
+HISTORY_MS: Final = 20.0
+"""Audio before the block that `expand` can use."""
+
+_SEARCH_RATE_HZ: Final = 8000
+_WINDOW_MS: Final = 7.5
+_MIN_WINDOW_MS: Final = 2.5
+_GOOD_MATCH: Final = 0.85
+_QUIET: Final = 60.0
+"""RMS of int16 (-55 dBFS) below which a join cannot be heard."""
+_LAG_PENALTY: Final = 0.004
+"""Loss of correlation, per millisecond, that is accepted to come nearer to the length asked for."""
+_MAX_JOINS: Final = 3
+
+
+def mono(pcm: Pcm) -> Floats:
+    """The mean of the channels as float32, for analysis."""
+    if pcm.ndim == 1:
+        return pcm.astype(np.float32)
+    mixed: Floats = pcm.mean(axis=1, dtype=np.float32)
+    return mixed
+
+
+def _ramp(samples: int) -> Floats:
+    """Rising half of a raised cosine, without its end points."""
+    steps = (np.arange(samples, dtype=np.float32) + 0.5) / max(samples, 1)
+    ramp: Floats = (0.5 - 0.5 * np.cos(np.pi * steps)).astype(np.float32)
+    return ramp
+
+
+def _to_pcm(values: NDArray[np.floating]) -> Pcm:
+    clipped: Pcm = np.clip(np.rint(values), -32768, 32767).astype(np.int16)
+    return clipped
+
+
+def _as_column(ramp: Floats, pcm: Pcm) -> Floats:
+    return ramp if pcm.ndim == 1 else ramp[:, np.newaxis]
+
+
+def crossfade(a: Pcm, b: Pcm) -> Pcm:
+    """From `a` over to `b`, which have the same length; the weights add up to one."""
+    if a.shape != b.shape:
+        raise ValueError(f"crossfade needs two blocks of one shape, not {a.shape} and {b.shape}")
+    ramp = _as_column(_ramp(len(a)), a)
+    return _to_pcm(a + (b.astype(np.float32) - a) * ramp)
+
+
+def fade(pcm: Pcm, start: float, end: float) -> Pcm:
+    """`pcm` with a gain that runs linearly from `start` to `end` (0 to 1)."""
+    if start == end == 1.0:
+        return pcm.copy()
+    gain = np.linspace(start, end, len(pcm), endpoint=False, dtype=np.float32)
+    return _to_pcm(pcm * _as_column(gain, pcm))
+
+
+def _decimate(signal: Floats, factor: int) -> Floats:
+    if factor == 1:
+        return signal
+    whole = len(signal) // factor * factor
+    coarse: Floats = signal[:whole].reshape(-1, factor).mean(axis=1, dtype=np.float32)
+    return coarse
+
+
+class _Joint:
+    """Finds the two places of `signal` that are most alike, `lag` apart."""
+
+    def __init__(self, signal: Floats, sample_rate_hz: int) -> None:
+        self.signal = signal
+        self.rate = sample_rate_hz
+        self.factor = max(1, sample_rate_hz // _SEARCH_RATE_HZ)
+        self.coarse = _decimate(signal, self.factor)
+        self.per_ms = sample_rate_hz / self.factor / 1000
+
+    def find(
+        self, earlier: tuple[int, int], later: tuple[int, int], lags: tuple[int, int], wanted: int, window: int
+    ) -> tuple[int, int] | None:
+        """The best pair (early, late) of positions, or None.
+
+        Args:
+            earlier: First and last allowed early position.
+            later: First and last allowed late position.
+            lags: Smallest and largest allowed distance.
+            wanted: Distance that is asked for; a quiet pair gets it exactly.
+            window: Samples that are compared and cross-faded.
+        """
+        k = self.factor
+        width = max(window // k, 4)
+        starts = len(self.coarse) - width + 1
+        if starts < 2:
+            return None
+        early = np.arange(-(-earlier[0] // k), min(earlier[1] // k, starts - 1) + 1)
+        late = np.arange(-(-later[0] // k), min(later[1] // k, starts - 1) + 1)
+        if not len(early) or not len(late):
+            return None
+        windows = sliding_window_view(self.coarse, width)
+        a, b = windows[early], windows[late]
+        energy_a, energy_b = np.einsum("ij,ij->i", a, a), np.einsum("ij,ij->i", b, b)
+        floor = _QUIET * _QUIET * width
+        lag = late[np.newaxis, :] - early[:, np.newaxis]
+        allowed = (lag * k >= lags[0]) & (lag * k <= lags[1])
+        quiet = (energy_a[:, np.newaxis] < floor) & (energy_b[np.newaxis, :] < floor) & allowed
+        if quiet.any():
+            distance = np.where(quiet, np.abs(lag * k - wanted), 1 << 30)
+            i, j = divmod(int(distance.argmin()), len(late))
+            return int(early[i]) * k, int(late[j]) * k
+        likeness = (a @ b.T) / np.sqrt(np.maximum(energy_a, floor)[:, np.newaxis] * np.maximum(energy_b, floor)[np.newaxis, :])
+        score = np.where(allowed, likeness - _LAG_PENALTY / self.per_ms * np.abs(lag - wanted / k), -1.0)
+        i, j = divmod(int(score.argmax()), len(late))
+        if score[i, j] == -1.0 or likeness[i, j] < _GOOD_MATCH:
+            return None
+        return self._refine(int(early[i]) * k, int(late[j]) * k, later, lags, window)
+
+    def _refine(self, early: int, late: int, later: tuple[int, int], lags: tuple[int, int], window: int) -> tuple[int, int]:
+        """Move the late place by less than one coarse step to where the full-rate signal fits best."""
+        if self.factor == 1:
+            return early, late
+        first = max(late - self.factor, later[0], early + lags[0])
+        last = min(late + self.factor, later[1], early + lags[1], len(self.signal) - window)
+        if last < first:
+            return early, late
+        windows = sliding_window_view(self.signal[first : last + window], window)
+        products = windows @ self.signal[early : early + window]
+        energies = np.einsum("ij,ij->i", windows, windows)
+        return early, first + int((products / np.sqrt(energies + 1.0)).argmax())
+
+
+def _limits(sample_rate_hz: int, wanted: int) -> tuple[int, int]:
+    """Smallest and largest step for one join when `wanted` samples are asked for."""
+    smallest = int(MIN_PERIOD_MS * sample_rate_hz / 1000)
+    largest = int(MAX_PERIOD_MS * sample_rate_hz / 1000)
+    # A period is seldom as long as asked for: half as much again, or 5 ms more, is still "about".
+    return smallest, min(largest, max(wanted * 3 // 2, wanted + sample_rate_hz // 200))
+
+
+def accelerate(pcm: Pcm, fewer_samples: int, *, sample_rate_hz: int) -> Pcm:
+    """`pcm` without one or more whole pitch periods, about `fewer_samples` in all; unchanged where no join would be good."""
+    smallest, _ = _limits(sample_rate_hz, fewer_samples)
+    out = pcm
+    left = fewer_samples
+    for _ in range(_MAX_JOINS):
+        if left < smallest:
+            break
+        shorter = _cut_once(out, left, sample_rate_hz)
+        if shorter is None:
+            break
+        left -= len(out) - len(shorter)
+        out = shorter
+    return out.copy() if out is pcm else out
+
+
+def _cut_once(pcm: Pcm, fewer: int, rate: int) -> Pcm | None:
+    n = len(pcm)
+    lags = _limits(rate, fewer)
+    signal = mono(pcm)
+    joint = _Joint(signal, rate)
+    # The longer the compared stretch, the safer; a long period in a short block leaves room only for a short one.
+    for window_ms in (_WINDOW_MS, _MIN_WINDOW_MS):
+        window = int(window_ms * rate / 1000)
+        last = n - window
+        pair = joint.find((0, last), (lags[0], last), lags, fewer, window)
+        if pair is not None:
+            early, late = pair
+            joined = crossfade(pcm[early : early + window], pcm[late : late + window])
+            return np.concatenate((pcm[:early], joined, pcm[late + window :]))
+    return None
+
+
+def expand(pcm: Pcm, more_samples: int, *, sample_rate_hz: int, history: Pcm | None = None) -> Pcm:
+    """`pcm` with one or more pitch periods repeated, about `more_samples` in all; unchanged where no join would be good.
+
+    Args:
+        pcm: The block.
+        more_samples: How much longer it should become.
+        sample_rate_hz: Rate of `pcm`.
+        history: What was played just before; with it a period longer than half the block can be repeated too.
+    """
+    smallest, _ = _limits(sample_rate_hz, more_samples)
+    before = pcm[:0] if history is None else history[-int(HISTORY_MS * sample_rate_hz / 1000) :]
+    out = pcm
+    left = more_samples
+    for _ in range(_MAX_JOINS):
+        if left < smallest:
+            break
+        longer = _repeat_once(before, out, left, sample_rate_hz)
+        if longer is None:
+            break
+        left -= len(longer) - len(out)
+        out = longer
+    return out.copy() if out is pcm else out
+
+
+def _repeat_once(before: Pcm, pcm: Pcm, more: int, rate: int) -> Pcm | None:
+    whole = np.concatenate((before, pcm)) if len(before) else pcm
+    skip = len(before)
+    lags = _limits(rate, more)
+    joint = _Joint(mono(whole), rate)
+    for window_ms in (_WINDOW_MS, _MIN_WINDOW_MS):
+        window = int(window_ms * rate / 1000)
+        last = len(whole) - window
+        pair = joint.find((0, last), (max(skip, lags[0]), last), lags, more, window)
+        if pair is not None:
+            early, late = pair
+            joined = crossfade(whole[late : late + window], whole[early : early + window])
+            return np.concatenate((whole[skip:late], joined, whole[early + window :]))
+    return None
+
+
+def best_lag(signal: Floats, sample_rate_hz: int, *, window_ms: float = 10.0) -> tuple[int, float]:
+    """Pitch period at the end of `signal`.
+
+    Returns:
+        The period in samples, 2.5 to 15 ms, and the normalised correlation of the last two periods, -1 to 1.
+    """
+    factor = max(1, sample_rate_hz // _SEARCH_RATE_HZ)
+    coarse = _decimate(signal[len(signal) % factor :], factor)
+    rate = sample_rate_hz / factor
+    width = int(window_ms * rate / 1000)
+    shortest, longest = int(MIN_PERIOD_MS * rate / 1000), int(MAX_PERIOD_MS * rate / 1000)
+    longest = min(longest, len(coarse) - width)
+    if longest < shortest:
+        return max(1, int(MIN_PERIOD_MS * sample_rate_hz / 1000)), 0.0
+    windows = sliding_window_view(coarse[-width - longest :], width)[: longest - shortest + 1][::-1]
+    last = coarse[-width:]
+    energies = np.einsum("ij,ij->i", windows, windows)
+    likeness = (windows @ last) / np.sqrt(energies * float(last @ last) + 1.0)
+    # The period and its multiples fit equally well; the shortest that is nearly as good is the period.
+    best = float(likeness.max())
+    index = int(np.argmax(likeness >= best - 0.02)) if best > 0 else int(likeness.argmax())
+    while index + 1 < len(likeness) and likeness[index + 1] > likeness[index]:
+        index += 1
+    lag = (shortest + index) * factor
+    if factor > 1:
+        lag = _refine_lag(signal, lag, factor, int(window_ms * sample_rate_hz / 1000))
+    return lag, float(likeness[index])
+
+
+def _refine_lag(signal: Floats, lag: int, factor: int, width: int) -> int:
+    longest = min(lag + factor, len(signal) - width)
+    shortest = max(lag - factor, 1)
+    if longest < shortest:
+        return lag
+    windows = sliding_window_view(signal[-width - longest : len(signal) - shortest], width)[::-1]
+    energies = np.einsum("ij,ij->i", windows, windows)
+    return shortest + int(((windows @ signal[-width:]) / np.sqrt(energies + 1.0)).argmax())
+
+
+def merge(tail: Pcm, fresh: Pcm, *, sample_rate_hz: int) -> Pcm:
+    """Go over from `tail`, the continuation of a concealment, to `fresh`, in phase.
+
+    The start of `fresh` is laid where it fits best into `tail`, and cross-faded there. The result is as much longer than
+    `fresh` as it was laid later.
+
+    Args:
+        tail: What the concealment would play next, at least 2.5 ms; 20 ms leaves room for any period.
+        fresh: Decoded audio.
+        sample_rate_hz: Rate of both.
+    """
+    overlap = min(int(5.0 * sample_rate_hz / 1000), len(tail), len(fresh))
+    room = min(len(tail) - overlap, int(MAX_PERIOD_MS * sample_rate_hz / 1000))
+    offset = 0
+    if room > 0 and overlap > 0:
+        windows = sliding_window_view(mono(tail[: room + overlap]), overlap)
+        start = mono(fresh[:overlap])
+        energies = np.einsum("ij,ij->i", windows, windows)
+        floor = _QUIET * _QUIET * overlap
+        likeness = (windows @ start) / np.sqrt(np.maximum(energies, floor) * max(float(start @ start), floor))
+        # The earliest of equals: every sample later is delay.
+        offset = int(np.argmax(likeness >= likeness.max() - 0.05)) if likeness.max() > 0.3 else 0
+    joined = crossfade(tail[offset : offset + overlap], fresh[:overlap])
+    return np.concatenate((tail[:offset], joined, fresh[overlap:]))
