@@ -19,6 +19,8 @@
 
   * `AudioError`: no usable codec, device or sound file
 
+One warning: `InsecureWarning`, each time a server's certificate is deliberately not checked.
+
 Arguments of a wrong type or value raise the built-in `TypeError` and `ValueError`.
 """
 
@@ -33,6 +35,7 @@ __all__ = [
     "CallClosedOK",
     "CertificateError",
     "ConnectError",
+    "InsecureWarning",
     "LocalError",
     "ProtocolError",
     "RejectedError",
@@ -132,3 +135,7 @@ class CallClosedError(CallClosed):
 
 class AudioError(VoiceStreamError):
     """No usable codec library, sound device or sound file."""
+
+
+class InsecureWarning(UserWarning):
+    """The server's certificate is not checked: whoever is on the path can listen and speak."""

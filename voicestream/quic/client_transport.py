@@ -1,0 +1,224 @@
+"""A client's socket in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from typing import Final
+
+from voicestream.codepoints import ErrorCode
+from voicestream.config import Limits
+from voicestream.errors import CertificateError, ConnectError, RejectedError
+from voicestream.quic.client_endpoint import ClientEndpoint
+from voicestream.quic.configuration import ClientTls
+from voicestream.quic.connection import Connection
+from voicestream.quic.owner import OnActivity, SocketOwner, clock
+from voicestream.quic.sockets import RefusalProbe, UdpPort, client_socket, host_port, resolve
+from voicestream.quic.streams import SessionPort
+from voicestream.quic.values import Address
+
+__all__ = ["ClientTransport"]
+
+NEXT_ADDRESS_AFTER: Final = 1.0
+"""Seconds that one address of several gets to complete the handshake."""
+
+GONE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EACCES, errno.EPERM})
+"""Errors of the network that end an attempt at once."""
+
+
+class ClientTransport(SocketOwner):
+    """One connection and its socket; `dial` makes it.
+
+    Attributes:
+        endpoint: The endpoint under the socket.
+        on_activity: See `OnActivity`.
+    """
+
+    def __init__(self, endpoint: ClientEndpoint, server: str, on_activity: OnActivity | None) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+        self.on_activity = on_activity
+        self._server = server
+        self._port: UdpPort | None = None
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._terminated = asyncio.Event()
+
+    @classmethod
+    async def dial(
+        cls,
+        host: str,
+        port: int,
+        *,
+        tls: ClientTls,
+        session: SessionPort,
+        limits: Limits | None = None,
+        entropy: Callable[[int], bytes] = os.urandom,
+        route_token: bytes | None = None,
+        open_timeout: float = 10.0,
+        on_activity: OnActivity | None = None,
+    ) -> ClientTransport:
+        """Connect, trying the host's addresses in turn.
+
+        Args:
+            host: Name or address.
+            port: UDP port.
+            tls: How the server's certificate is checked.
+            session: A client session that has not been started; it is, as soon as the certificate has been checked.
+            limits: Timeouts and what the server may send; the defaults if None.
+            entropy: Gives that many random bytes.
+            route_token: See `ClientEndpoint`.
+            open_timeout: Seconds for all of it.
+            on_activity: See `OnActivity`.
+
+        Raises:
+            ConnectError: No address answered as it should.
+            OSError, ValueError: `tls.cafile` cannot be used.
+        """
+        server = host_port(host, port)
+        deadline = clock() + open_timeout
+        try:
+            async with asyncio.timeout(open_timeout):
+                addresses = await resolve(host, port)
+        except TimeoutError:
+            raise ConnectError(f"the address of {host} could not be found out within {open_timeout:g} s") from None
+        except (OSError, UnicodeError) as exc:
+            raise ConnectError(f"{host} is not a known host: {exc}") from exc
+        error = ConnectError(f"{host} has no address")
+        while addresses:
+            family, address = addresses.pop(0)
+            patience = max(deadline - clock(), 0.0)
+            if addresses:
+                patience = min(patience, NEXT_ADDRESS_AFTER)
+            endpoint = ClientEndpoint(
+                tls, session, entropy=entropy, limits=limits, route_token=route_token, server=server, handshake_timeout=patience
+            )
+            transport = cls(endpoint, server, on_activity)
+            try:
+                await transport._open(family, address)
+                return transport
+            except (CertificateError, RejectedError):
+                raise
+            except ConnectError as exc:
+                error = exc
+        raise error
+
+    async def _open(self, family: int, address: Address) -> None:
+        try:
+            self._port = UdpPort(client_socket(family), self._on_burst)
+        except OSError as exc:
+            raise ConnectError(f"{self._server} cannot be reached: {exc.strerror}") from exc
+        probe = RefusalProbe(self._on_error)
+        try:
+            await self._port.open()
+            with self.lock:
+                self.endpoint.connect(address, clock())
+            self._serve([self.connection], clock())
+            await probe.open(family, address)
+            await self._opened
+        except BaseException:
+            self._close_socket()
+            raise
+        finally:
+            probe.close()
+
+    # The application's side.
+
+    @property
+    def connection(self) -> Connection:
+        """The connection."""
+        return self.endpoint.connection
+
+    def wake(self) -> None:
+        """Have the loop send what is due, and read the timer again. From any thread."""
+        self.wake_connection(self.connection)
+
+    async def close(self, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
+        """Close the session and wait until the server knows, or can be taken to be gone."""
+        with self.lock:
+            self.connection.close(clock(), code, reason)
+        self.wake()
+        await self.wait_closed()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is over and its socket closed."""
+        await self._terminated.wait()
+
+    def abort(self, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
+        """Say goodbye once and close the socket, without waiting. In the loop's thread only."""
+        if self._is_open:
+            with self.lock:
+                self.connection.abort(clock(), code, reason)
+                self._transmit(self.connection, clock())
+            self._close_socket()
+
+    async def rebind(self) -> None:
+        """Go on from a new socket, as after a change of network. The server follows."""
+        old = self._port
+        if old is None or not self._is_open:
+            return
+        port = UdpPort(client_socket(old.sock.family), self._on_burst)
+        await port.open()
+        self._port = port
+        old.close()
+        with self.lock:
+            self.connection.change_connection_id()
+        self.wake()
+
+    # The socket's side.
+
+    def _on_burst(self, port: UdpPort, burst: list[tuple[bytes, Address]]) -> None:
+        if not self._is_open:
+            return
+        now = clock()
+        with self.lock:
+            for data, address in burst:
+                self.endpoint.receive_datagram(data, address, now)
+        self._serve([self.connection], now)
+
+    def _on_error(self, exc: OSError) -> None:
+        if self._opened.done():
+            return
+        if exc.errno in (errno.ECONNREFUSED, errno.ECONNRESET):
+            self._opened.set_exception(ConnectError(f"connection refused: nothing listens at {self._server}"))
+        elif exc.errno in GONE:
+            self._opened.set_exception(ConnectError(f"{self._server} cannot be reached: {exc.strerror}"))
+
+    def _tell(self, connection: Connection) -> None:
+        if not self._opened.done():
+            if connection.connect_error is not None:
+                self._opened.set_exception(connection.connect_error)
+            elif connection.is_up:
+                self._opened.set_result(None)
+            elif connection.is_closed:
+                self._opened.set_exception(ConnectError(f"the connection to {self._server} was given up"))
+        if self.on_activity is not None and connection.is_up:
+            self.on_activity(connection)
+
+    def _transmit(self, connection: Connection, now: float) -> None:
+        if self._port is not None and self._is_open:
+            self._port.send(connection.datagrams_to_send(now))
+            if connection.is_terminated and self._opened.done():
+                # Everything has been told, or the far end is gone: no late packet needs this socket. Told in a turn of its own,
+                # so that the application has seen `Closed` before anybody who waits for the end goes on.
+                self._loop.call_soon(self._finish)
+
+    def _finish(self) -> None:
+        if self._is_open:
+            if self.on_activity is not None and self.connection.is_up:
+                self.on_activity(self.connection)
+            self._close_socket()
+
+    def _close_socket(self) -> None:
+        self._stop()
+        if self._port is not None:
+            self._port.close()
+        self._terminated.set()
+
+    def _next_timer(self) -> float | None:
+        return self.connection.next_timer()
+
+    def _fire(self, now: float) -> list[Connection]:
+        self.connection.handle_timer(now)
+        return [self.connection]

@@ -1,0 +1,373 @@
+"""Every private attribute of aioquic that we touch, and only here. A test reads them out of this file and holds them against the
+installed version, so a new aioquic fails there with a name and not in a call.
+
+What `VoiceQuic` changes in a `QuicConnection`:
+
+* A due ACK leaves with the next packet that leaves anyway; alone only after 25 ms, or 100 ms where this side sends no audio.
+* Datagrams are checked for size before they are queued, and none stays queued from one call to the next.
+* Flow control windows follow what was delivered; aioquic doubles them with the highest offset seen, so a peer that sends one byte at
+  each limit makes it allocate without bound.
+* Connection ids, the client's first destination connection id and stateless reset tokens come from arguments.
+* An exception while a peer's packet is handled ends that connection, never the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
+
+from aioquic._buffer import Buffer
+from aioquic.quic import events
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import (
+    CONNECTION_LIMIT_FRAME_CAPACITY,
+    END_STATES,
+    MAX_STREAM_DATA_FRAME_CAPACITY,
+    QuicConnection,
+    QuicConnectionError,
+    QuicConnectionId,
+    QuicConnectionState,
+    QuicReceiveContext,
+)
+from aioquic.quic.packet import (
+    QuicErrorCode,
+    QuicFrameType,
+    pull_quic_transport_parameters,
+    push_quic_transport_parameters,
+)
+from aioquic.quic.packet_builder import QuicPacketBuilder
+from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
+from aioquic.quic.stream import QuicStream
+from aioquic.tls import Epoch
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from voicestream.quic.congestion import VoiceCongestion
+from voicestream.quic.connection_ids import ConnectionIds
+from voicestream.quic.values import Address, QuicEnd, Windows
+
+__all__ = ["VoiceQuic"]
+
+MAX_ACK_DELAY: Final = 0.100
+"""Seconds; the max_ack_delay transport parameter, from the first packet on."""
+
+ACK_DELAY: Final = 0.025
+"""Seconds after which an ACK leaves alone where nothing better is known."""
+
+MAX_UDP_PAYLOAD: Final = 1472
+"""Bytes that this side can receive; aioquic decrypts no packet over 1500."""
+
+MAX_PROBE_INTERVAL: Final = 0.5
+"""Seconds between two probes of a path that does not answer: what a call waits at most after the path is back."""
+
+CLOSE_REASON_BYTES: Final = 1024
+EARLY_CLOSE_REASON_BYTES: Final = 256
+"""Before the handshake is confirmed, the reason shares its datagram with two more packets."""
+
+# The loggers of aioquic would print warnings about hostile packets to stderr of an application that has set up no logging.
+logging.getLogger("quic").addHandler(logging.NullHandler())
+
+
+class _NoPacer(QuicPacketPacer):
+    """The session paces; a packet that reaches QUIC leaves."""
+
+    def next_send_time(self, now: float) -> float:
+        return None  # type: ignore[return-value]  # aioquic's own code returns None for "now"
+
+
+class VoiceQuic(QuicConnection):
+    """A QUIC connection for live audio.
+
+    Attributes:
+        datagrams_blocked: Datagrams dropped because the bound on bytes in flight was reached.
+        datagrams_oversize: Datagrams refused because they do not fit in one packet of this path and peer.
+        errors: Exceptions caught while a packet was handled.
+        lone_acks: Packets that carried nothing but an ACK.
+    """
+
+    def __init__(
+        self,
+        configuration: QuicConfiguration,
+        *,
+        windows: Windows,
+        ids: ConnectionIds,
+        entropy: Callable[[int], bytes],
+        first_destination_id: bytes | None = None,
+        original_destination_id: bytes | None = None,
+        retry_source_id: bytes | None = None,
+    ) -> None:
+        self._voice_windows = windows
+        self._voice_ids = ids
+        self._voice_entropy = entropy
+        self._voice_delivered = 0
+        self._voice_gap = MAX_ACK_DELAY
+        self._voice_sent_at = float("-inf")
+        self._voice_in_payload = False
+        self.datagrams_blocked = 0
+        self.datagrams_oversize = 0
+        self.errors = 0
+        self.lone_acks = 0
+        super().__init__(
+            configuration=configuration,
+            original_destination_connection_id=original_destination_id,
+            retry_source_connection_id=retry_source_id,
+        )
+        self._adopt_ids(first_destination_id)
+        self._local_max_streams_bidi.value = self._local_max_streams_bidi.sent = windows.bidirectional_streams
+        self._local_max_streams_uni.value = self._local_max_streams_uni.sent = windows.unidirectional_streams
+        self._local_max_stream_data_bidi_local = self._local_max_stream_data_bidi_remote = windows.control
+        self._loss._pacer = _NoPacer(max_datagram_size=configuration.max_datagram_size)
+
+    def _adopt_ids(self, first_destination_id: bytes | None) -> None:
+        cid = self._voice_ids.next()
+        self._host_cids[0].cid = cid
+        self.host_cid = cid
+        self._local_initial_source_connection_id = cid
+        if self._is_client:
+            # At least 8 bytes that nobody can guess, or the route that a server asked for (RFC 9000 section 7.2).
+            self._peer_cid.cid = first_destination_id or self._voice_entropy(8)
+            self._original_destination_connection_id = self._peer_cid.cid
+        else:
+            self._host_cids[0].stateless_reset_token = self._voice_entropy(16)
+
+    # What aioquic calls.
+
+    def _replenish_connection_ids(self) -> None:
+        while len(self._host_cids) < min(8, self._remote_active_connection_id_limit):
+            cid, token = self._voice_ids.next(), self._voice_entropy(16)
+            self._host_cids.append(QuicConnectionId(cid=cid, sequence_number=self._host_cid_seq, stateless_reset_token=token))
+            self._host_cid_seq += 1
+
+    def _serialize_transport_parameters(self) -> bytes:
+        parameters = pull_quic_transport_parameters(Buffer(data=super()._serialize_transport_parameters()))
+        parameters.max_ack_delay = round(MAX_ACK_DELAY * 1000)
+        parameters.max_udp_payload_size = MAX_UDP_PAYLOAD
+        buffer = Buffer(capacity=4096)
+        push_quic_transport_parameters(buffer, parameters)
+        return buffer.data
+
+    def _payload_received(self, context: QuicReceiveContext, plain: bytes, crypto_frame_required: bool = False) -> tuple[bool, bool]:
+        before = len(self._events)
+        self._voice_in_payload = True
+        try:
+            ack_eliciting, probing = super()._payload_received(context, plain, crypto_frame_required=crypto_frame_required)
+        except QuicConnectionError:
+            raise
+        except Exception as exc:
+            self.errors += 1
+            raise QuicConnectionError(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__) from exc
+        news = list(islice(self._events, before, None))
+        for event in news:
+            if isinstance(event, events.StreamDataReceived):
+                self._voice_delivered += len(event.data)
+            elif isinstance(event, events.StreamReset):
+                receiver = self._streams[event.stream_id].receiver
+                self._voice_delivered += receiver.highest_offset - receiver.starting_offset()
+        if ack_eliciting:
+            audio_only = bool(news) and all(isinstance(event, events.DatagramFrameReceived) for event in news)
+            self._choose_ack_delay(context, audio_only=audio_only)
+        return ack_eliciting, probing
+
+    def _choose_ack_delay(self, context: QuicReceiveContext, *, audio_only: bool) -> None:
+        if not self._handshake_confirmed:
+            return  # aioquic's millisecond
+        delay = ACK_DELAY
+        if audio_only:
+            # Nobody retransmits datagrams, so the ACK may wait for our next one; without audio of our own, for a report.
+            talking = context.time - self._voice_sent_at <= MAX_ACK_DELAY
+            delay = min(max(1.5 * self._voice_gap, ACK_DELAY), MAX_ACK_DELAY) if talking else MAX_ACK_DELAY
+        self._ack_delay = delay
+        space = self._spaces[Epoch.ONE_RTT]
+        if space.ack_at is not None:
+            space.ack_at = min(space.ack_at, context.time + delay)
+
+    def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
+        window = self._voice_windows.connection
+        data = self._local_max_data
+        if self._voice_delivered + window - data.value >= window // 2:
+            data.value = self._voice_delivered + window
+        streams = self._local_max_streams_uni
+        limits = [data]
+        if streams.sent - streams.used < streams.value - streams.sent:
+            limits.append(streams)
+        for limit in limits:
+            if limit.value != limit.sent:
+                buffer = builder.start_frame(
+                    limit.frame_type,
+                    capacity=CONNECTION_LIMIT_FRAME_CAPACITY,
+                    handler=self._on_connection_limit_delivery,
+                    handler_args=(limit,),
+                )
+                buffer.push_uint_var(limit.value)
+                limit.sent = limit.value
+
+    def _write_stream_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace, stream: QuicStream) -> None:
+        receiver, window = stream.receiver, self._voice_windows.control
+        if stream.stream_id is None or stream.stream_id & 2 or receiver.is_finished:
+            return  # one event never needs more than the window that its stream began with
+        if receiver.starting_offset() + window - stream.max_stream_data_local >= window // 2:
+            stream.max_stream_data_local = receiver.starting_offset() + window
+        if stream.max_stream_data_local_sent != stream.max_stream_data_local:
+            buffer = builder.start_frame(
+                QuicFrameType.MAX_STREAM_DATA,
+                capacity=MAX_STREAM_DATA_FRAME_CAPACITY,
+                handler=self._on_max_stream_data_delivery,
+                handler_args=(stream,),
+            )
+            buffer.push_uint_var(stream.stream_id)
+            buffer.push_uint_var(stream.max_stream_data_local)
+            stream.max_stream_data_local_sent = stream.max_stream_data_local
+
+    # What our connection calls.
+
+    def receive(self, data: bytes, addr: Address, now: float) -> None:
+        """Take a UDP payload. Never raises: what a peer can provoke ends this connection, what a stranger can provoke is counted."""
+        self._voice_in_payload = False
+        try:
+            self.receive_datagram(data, addr, now)
+        except Exception as exc:
+            self.errors += 1
+            if self._voice_in_payload:
+                self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
+
+    def packets_to_send(self, now: float) -> list[tuple[bytes, Address]]:
+        """What leaves now. Datagrams that the bound on bytes in flight holds back are dropped: late audio is worth nothing."""
+        if not self._network_paths:
+            return []
+        congestion = self.congestion
+        in_flight_before = congestion.packets_sent
+        if self._handshake_confirmed:
+            if self._datagrams_pending:
+                gap = min(now - self._voice_sent_at, MAX_ACK_DELAY)
+                self._voice_gap = max(gap, 0.8 * self._voice_gap)
+                self._voice_sent_at = now
+            space = self._spaces[Epoch.ONE_RTT]
+            if space.ack_at is not None and (self._datagrams_pending or self._has_stream_data()):
+                space.ack_at = now
+        packets = super().datagrams_to_send(now)
+        if self._handshake_complete:
+            self.lone_acks += max(len(packets) - (congestion.packets_sent - in_flight_before), 0)
+            self.datagrams_blocked += len(self._datagrams_pending)
+            self._datagrams_pending.clear()
+        return packets
+
+    def _has_stream_data(self) -> bool:
+        return any(not stream.sender.buffer_is_empty and not stream.is_blocked for stream in self._streams.values())
+
+    def fire(self, now: float) -> None:
+        """`handle_timer` if its time has come, with probes of a dead path held to one every half second."""
+        timer = self.timer()
+        if timer is None or now < timer:
+            return
+        self.handle_timer(now)
+        if self._handshake_confirmed:
+            base = self._loss.get_probe_timeout()
+            while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(MAX_PROBE_INTERVAL, base):
+                self._loss._pto_count -= 1
+
+    def timer(self) -> float | None:
+        """When `fire` wants to be called."""
+        return None if self._close_at is None else self.get_timer()
+
+    def drain_events(self) -> Iterator[events.QuicEvent]:
+        """All events that wait."""
+        while (event := self.next_event()) is not None:
+            yield event
+
+    def offer_datagram(self, data: bytes) -> bool:
+        """Queue a datagram for the next `packets_to_send`; False if it cannot fit in a packet or the peer does not take it."""
+        if len(data) > self.max_datagram_payload:
+            self.datagrams_oversize += 1
+            return False
+        self.send_datagram_frame(data)
+        return True
+
+    def offer_stream_data(self, stream_id: int, data: bytes, *, fin: bool = False) -> bool:
+        """Write on a stream; False if the peer has stopped it or it is finished."""
+        try:
+            self.send_stream_data(stream_id, data, fin)
+        except (ValueError, RuntimeError, AssertionError):
+            return False
+        return True
+
+    def refuse_stream(self, stream_id: int, code: int) -> None:
+        """STOP_SENDING; nothing if the stream is over already."""
+        with contextlib.suppress(ValueError):
+            self.stop_stream(stream_id, code)
+
+    def close_with(self, code: int, reason: str, *, transport: bool = False) -> None:
+        """CONNECTION_CLOSE, with the reason cut to what surely fits."""
+        limit = CLOSE_REASON_BYTES if self._handshake_confirmed else EARLY_CLOSE_REASON_BYTES
+        text = reason.encode("utf-8")[:limit].decode("utf-8", "ignore")
+        self.close(code, QuicFrameType.PADDING if transport else None, text)
+
+    @property
+    def congestion(self) -> VoiceCongestion:
+        """The controller of this connection."""
+        controller = self._loss._cc
+        assert isinstance(controller, VoiceCongestion)
+        return controller
+
+    @property
+    def max_datagram_payload(self) -> int:
+        """Bytes of the largest datagram that fits in one packet and that the peer takes; 0 if it takes none."""
+        fits = self._max_datagram_size - 1 - len(self._peer_cid.cid) - 2 - 16 - 3
+        return max(min(fits, (self._remote_max_datagram_frame_size or 0) - 3), 0)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a packet of the peer has been authenticated."""
+        return self._state is not QuicConnectionState.FIRSTFLIGHT
+
+    @property
+    def is_open(self) -> bool:
+        """Whether packets are still sent and received other than to say goodbye."""
+        return self._state not in END_STATES
+
+    @property
+    def end(self) -> QuicEnd | None:
+        """How the connection ended, as soon as that is known."""
+        event = self._close_event
+        if event is None:
+            return None
+        by_peer = self._state is QuicConnectionState.DRAINING
+        return QuicEnd(event.error_code, event.frame_type, event.reason_phrase, by_peer, self._state is QuicConnectionState.TERMINATED)
+
+    @property
+    def close_is_due(self) -> bool:
+        """Whether the next `packets_to_send` gives the CONNECTION_CLOSE."""
+        return self._close_pending
+
+    @property
+    def rtt(self) -> float | None:
+        """Smoothed round trip in seconds; None before the first sample."""
+        return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
+
+    @property
+    def probe_timeout(self) -> float:
+        """RFC 9002's PTO in seconds."""
+        return self._loss.get_probe_timeout()
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """DER of the server's certificate, once it has come."""
+        context = getattr(self, "tls", None)
+        certificate = None if context is None else context._peer_certificate
+        return None if certificate is None else certificate.public_bytes(Encoding.DER)
+
+    def unacknowledged(self, stream_id: int) -> int:
+        """Bytes written on a stream that the peer has not acknowledged."""
+        stream = self._streams.get(stream_id)
+        return 0 if stream is None else stream.sender._buffer_stop - stream.sender._buffer_start
+
+    @property
+    def stream_backlog(self) -> int:
+        """Bytes on all streams that wait to be sent or acknowledged."""
+        return sum(stream.sender._buffer_stop - stream.sender._buffer_start for stream in self._streams.values())
+
+    @property
+    def streams_are_blocked(self) -> bool:
+        """Whether the peer lets no more unidirectional streams begin for now."""
+        return bool(self._streams_blocked_uni)

@@ -1,0 +1,389 @@
+"""One QUIC connection and the session on it, without sockets and without a clock.
+
+The owner feeds `receive_datagram` and `handle_timer`; after each of these, and after any verb of the session, it sends what
+`datagrams_to_send` gives, fetches the events, and reads `next_timer` again. Nothing the far end sends raises.
+
+Closing: the session's CLOSE goes first, as control data that is repeated until it is acknowledged, and CONNECTION_CLOSE with the same
+code and reason follows when it is, or after three probe timeouts. So the far end learns the code and whether the session may be
+resumed even where one of two packets is lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from aioquic.quic import events
+from aioquic.quic.packet import QuicErrorCode
+from aioquic.tls import AlertDescription
+
+from voicestream.codepoints import ALPN, ErrorCode
+from voicestream.errors import CertificateError, ConnectError, StateError
+from voicestream.events import Closed, Event
+from voicestream.quic.certificates import fingerprint
+from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.endings import closed_of, connect_error_of, no_answer
+from voicestream.quic.streams import CONTROL_STREAM, SessionPort, StreamTable
+from voicestream.quic.values import Address
+
+__all__ = ["Address", "Connection", "ConnectionStats", "Goodbye"]
+
+MAX_LINGER: Final = 1.0
+"""Seconds that CLOSE is given to be acknowledged, at most."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConnectionStats:
+    """Counters of one connection.
+
+    Attributes:
+        rtt: Smoothed round trip of QUIC in seconds; None before the first sample.
+        packets_sent: QUIC packets that carried more than ACKs.
+        packets_lost: Of those, declared lost by QUIC; a hint, for the session's reports know better.
+        lone_acks_sent: Packets that carried nothing but an ACK.
+        bytes_in_flight: Bytes sent and neither acknowledged nor given up.
+        datagrams_blocked: Datagrams dropped because too much was in flight, as in a blackout.
+        datagrams_oversize: Datagrams dropped because they do not fit in one packet.
+        packets_ignored: UDP payloads that came before the handshake's end was reached or after the goodbye.
+        errors: Exceptions caught while packets were handled; 0 unless the far end is hostile or a library is broken.
+    """
+
+    rtt: float | None
+    packets_sent: int
+    packets_lost: int
+    lone_acks_sent: int
+    bytes_in_flight: int
+    datagrams_blocked: int
+    datagrams_oversize: int
+    packets_ignored: int
+    errors: int
+
+
+class Goodbye:
+    """A closed connection's last packets: sent again for the 1st, 2nd, 4th, 8th ... packet that comes late (RFC 9000 section 10.2.1).
+
+    Attributes:
+        until: When the far end can be taken to have heard, in seconds of the owner's clock.
+    """
+
+    __slots__ = ("_late", "_packets", "until")
+
+    def __init__(self, packets: list[tuple[bytes, Address]], until: float) -> None:
+        self._packets = packets
+        self._late = 0
+        self.until = until
+
+    def answer(self) -> list[tuple[bytes, Address]]:
+        """What to send in answer to one late packet."""
+        self._late += 1
+        return self._packets if self._late & (self._late - 1) == 0 else []
+
+
+class Connection:
+    """A QUIC connection with its session; `ClientEndpoint` and `ServerEndpoint` make them.
+
+    Attributes:
+        session: The session. `start` is called once the handshake is complete and, on a client, the certificate has been checked.
+        connect_error: Why a client's connection did not come about; None while it may, and ever after it did.
+        goodbye: What a late packet is answered with, once the connection is over.
+    """
+
+    def __init__(self, quic: VoiceQuic, session: SessionPort, *, server: str, pin: bytes | None = None, handshake_timeout: float) -> None:
+        """Args:
+        quic: Of either role.
+        session: Of the same role, not started.
+        server: What messages call the server.
+        pin: SHA-256 that the server's certificate must have; None if TLS checks the certificate, or nobody.
+        handshake_timeout: Seconds from the first packet to the handshake's completion.
+        """
+        self.session = session
+        self.connect_error: ConnectError | None = None
+        self.goodbye: Goodbye | None = None
+        self._quic = quic
+        self._streams = StreamTable(quic, session)
+        self._server = server
+        self._pin = pin
+        self._timeout = handshake_timeout
+        self._deadline: float | None = None
+        self._is_up = False
+        self._is_over = False
+        self._linger_until: float | None = None
+        self._closed: Closed | None = None
+        self._waiting: deque[Event] = deque()
+        self._resend: list[tuple[bytes, Address]] = []
+        self._id_news: list[tuple[bytes, bool]] = []
+        self._ignored = 0
+
+    # What the network and the clock bring.
+
+    def connect(self, addr: Address, now: float) -> None:
+        """On a client: begin the handshake; `datagrams_to_send` gives its first flight.
+
+        Args:
+            addr: The server's address, exactly as its packets will be reported to come from.
+            now: Monotonic seconds.
+
+        Raises:
+            StateError: Called before, or on a server.
+        """
+        if self._deadline is not None:
+            raise StateError("the connection has begun already")
+        self._deadline = now + self._timeout
+        self._quic.connect(addr, now)
+
+    def receive_datagram(self, data: bytes, addr: Address, now: float) -> None:
+        """Take one UDP payload."""
+        if self._deadline is None:
+            self._deadline = now + self._timeout
+        if not self._quic.is_open or self._quic.close_is_due:
+            self._ignored += 1
+            if self.goodbye is not None:
+                self._resend = self.goodbye.answer()
+            return
+        self._quic.receive(data, addr, now)
+        self._dispatch(now)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due."""
+        self._quic.fire(now)
+        if not self._is_up and not self._is_over and self._deadline is not None and now >= self._deadline:
+            self._fail(no_answer(self._server, self._timeout), ErrorCode.HANDSHAKE_TIMEOUT, "the handshake took too long")
+        if self._is_up and not self._is_over:
+            timer = self.session.next_timer()
+            if timer is not None and now >= timer:
+                self.session.handle_timer(now)
+        self._dispatch(now)
+
+    def next_timer(self) -> float | None:
+        """When `handle_timer` wants to be called, in seconds of the owner's clock; None for never."""
+        times = [self._quic.timer()]
+        if not self._is_over:
+            times.append(self.session.next_timer() if self._is_up else self._deadline)
+            times.append(self._linger_until)
+        return min((time for time in times if time is not None), default=None)
+
+    # What leaves.
+
+    def pump(self, now: float) -> None:
+        """Carry what the session has to send into QUIC; `datagrams_to_send` does it by itself."""
+        if not self._is_up or self._is_over:
+            return
+        self._streams.push(now)
+        for datagram in self.session.datagrams_to_send(now):
+            self._quic.offer_datagram(datagram)
+        if self.session.is_closed:
+            self._wind_up(now)
+
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
+        """UDP payloads that leave now, each with the address it goes to. They must be sent, or count as lost."""
+        packets, self._resend = self._resend, []
+        if not self._quic.is_open:
+            return packets
+        self.pump(now)
+        closing = self._quic.close_is_due
+        packets = self._quic.packets_to_send(now)
+        if closing and not self._quic.close_is_due:
+            self.goodbye = Goodbye(packets, now + self.drain_time)
+        self._dispatch(now)
+        return packets
+
+    def _wind_up(self, now: float) -> None:
+        """The session is closed: see that its CLOSE arrives, then close QUIC."""
+        if self._linger_until is None:
+            # No new event can come, so fetching them all here keeps no more than the session would.
+            self._fetch_rest()
+            self._linger_until = now + min(3 * self._quic.probe_timeout, MAX_LINGER)
+        closed = self._closed
+        if closed is None or closed.remote or self._streams.control_is_taken or now >= self._linger_until:
+            code, reason = (closed.code, closed.reason) if closed else (ErrorCode.NO_ERROR, "")
+            self._quic.close_with(code, reason)
+            self._is_over = True
+
+    # The application's side.
+
+    def next_event(self) -> Event | None:
+        """The session's next event. `Closed` comes once, also when it was the connection that failed."""
+        if self._linger_until is None and not self._is_over:
+            return self._fetch()
+        return self._waiting.popleft() if self._waiting else None
+
+    def _fetch(self) -> Event | None:
+        event = self.session.next_event()
+        if isinstance(event, Closed):
+            self._closed = event
+        return event
+
+    def _fetch_rest(self) -> None:
+        while (event := self._fetch()) is not None:
+            self._waiting.append(event)
+
+    def close(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
+        """Close the session, or give up the handshake. Nothing if it is over already."""
+        if self._is_over:
+            return
+        if not self._is_up:
+            self._fail(None, code, reason)
+        elif not self.session.is_closed:
+            self.session.close(now, code, reason)
+
+    def abort(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
+        """Close without waiting for CLOSE to be acknowledged: the next `datagrams_to_send` says goodbye."""
+        self.close(now, code, reason)
+        if self._is_up and not self._is_over:
+            self.pump(now)
+            self._linger_until = now
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a packet of the far end has been authenticated."""
+        return self._quic.has_begun
+
+    @property
+    def drain_time(self) -> float:
+        """Seconds after the end during which late packets may come."""
+        return 3 * self._quic.probe_timeout
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the handshake has been completed and the session started."""
+        return self._is_up
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be sent or received by the session."""
+        return self._is_over or self.session.is_closed
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether QUIC, too, has said its last word; only late packets are answered now."""
+        return not self._quic.is_open or (self._is_over and self.peer_address is None)
+
+    @property
+    def rtt(self) -> float | None:
+        """Smoothed round trip of QUIC in seconds; None before the first sample."""
+        return self._quic.rtt
+
+    @property
+    def peer_address(self) -> Address | None:
+        """Where packets go at present; None before the first."""
+        address: Address | None = self._quic.get_peer_address()
+        return address
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """On a client, the DER of the server's certificate once it has come."""
+        return self._quic.peer_certificate
+
+    @property
+    def max_datagram_size(self) -> int:
+        """Bytes of VoiceStream that fit in one QUIC datagram on this connection; 0 before the handshake."""
+        return self._quic.max_datagram_payload
+
+    def grant(self, rate_bps: float) -> None:
+        """Tell QUIC the bits per second that the session may send, so that its bound on bytes in flight never bites first."""
+        self._quic.congestion.grant(rate_bps)
+
+    def change_connection_id(self) -> None:
+        """Use another of the peer's connection ids from now on, as when this side changes its network."""
+        self._quic.change_connection_id()
+
+    def stats(self) -> ConnectionStats:
+        """Counters up to now."""
+        quic, congestion = self._quic, self._quic.congestion
+        return ConnectionStats(
+            rtt=quic.rtt,
+            packets_sent=congestion.packets_sent,
+            packets_lost=congestion.packets_lost,
+            lone_acks_sent=quic.lone_acks,
+            bytes_in_flight=congestion.bytes_in_flight,
+            datagrams_blocked=quic.datagrams_blocked,
+            datagrams_oversize=quic.datagrams_oversize,
+            packets_ignored=self._ignored,
+            errors=quic.errors,
+        )
+
+    def take_id_news(self) -> list[tuple[bytes, bool]]:
+        """Connection ids of this side that became valid (True) or were retired by the peer (False) since the last call."""
+        news, self._id_news = self._id_news, []
+        return news
+
+    # QUIC's events.
+
+    def _dispatch(self, now: float) -> None:
+        for event in self._quic.drain_events():
+            if isinstance(event, events.DatagramFrameReceived):
+                if self._takes_data():
+                    self.session.receive_datagram(event.data, now)
+            elif isinstance(event, events.StreamDataReceived):
+                if self._takes_data():
+                    self._stream_data(event, now)
+            elif isinstance(event, events.StreamReset | events.StopSendingReceived):
+                if self._takes_data() and self._streams.is_control(event.stream_id):
+                    self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")
+            elif isinstance(event, events.HandshakeCompleted):
+                self._handshake_completed(event, now)
+            elif isinstance(event, events.ConnectionIdIssued):
+                self._id_news.append((event.connection_id, True))
+            elif isinstance(event, events.ConnectionIdRetired):
+                self._id_news.append((event.connection_id, False))
+        self._notice_end()
+
+    def _takes_data(self) -> bool:
+        if self._is_up and not self._is_over and not self.session.is_closed:
+            return True
+        self._ignored += 1
+        return False
+
+    def _stream_data(self, event: events.StreamDataReceived, now: float) -> None:
+        if event.stream_id == CONTROL_STREAM:
+            self.session.receive_control(event.data, now, event.end_stream)
+        elif self._streams.is_control(event.stream_id):
+            self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "a second bidirectional stream")
+        else:
+            self.session.receive_stream(event.stream_id, event.data, event.end_stream, now)
+
+    def _handshake_completed(self, event: events.HandshakeCompleted, now: float) -> None:
+        alert = QuicErrorCode.CRYPTO_ERROR
+        if event.alpn_protocol != ALPN:
+            error = ConnectError(f"{self._server} does not speak {ALPN}")
+            self._fail(error, alert + AlertDescription.no_application_protocol, "no common application protocol", transport=True)
+        elif not self._quic.max_datagram_payload:
+            error = ConnectError(f"{self._server} takes no QUIC datagrams")
+            self._fail(error, QuicErrorCode.TRANSPORT_PARAMETER_ERROR, "DATAGRAM frames (RFC 9221) are needed", transport=True)
+        elif (mismatch := self._pin_mismatch()) is not None:
+            self._fail(CertificateError(mismatch), alert + AlertDescription.bad_certificate, "not the pinned certificate", transport=True)
+        elif not self._is_over:
+            self._is_up = True
+            self.session.start(now)
+
+    def _pin_mismatch(self) -> str | None:
+        if self._pin is None:
+            return None
+        der = self._quic.peer_certificate
+        if der is None:
+            return f"{self._server} showed no certificate"
+        if hashlib.sha256(der).digest() == self._pin:
+            return None
+        return f"{self._server} has another certificate than the pinned one: its SHA-256 is {fingerprint(der)}"
+
+    def _fail(self, error: ConnectError | None, code: int, reason: str, *, transport: bool = False) -> None:
+        """Give up before the session began."""
+        self.connect_error = error
+        self._is_over = True
+        self._waiting.append(Closed(code=ErrorCode.INTERNAL_ERROR if transport else code, reason=reason, remote=False, may_resume=False))
+        self._quic.close_with(code, reason, transport=transport)
+
+    def _notice_end(self) -> None:
+        """See whether QUIC has ended by itself: by the peer's word, by an error, or in silence."""
+        end = self._quic.end
+        if end is None or self._is_over:
+            return
+        self._is_over = True
+        if not self._is_up:
+            self.connect_error = connect_error_of(end, self._server)
+        if self._linger_until is None:
+            self._fetch_rest()
+            if not self.session.is_closed:
+                self._waiting.append(closed_of(end))

@@ -1,0 +1,126 @@
+"""asyncio under the endpoints: sockets, one timer and one lock for each owner of sockets, and no policy.
+
+Everything happens in the loop's thread except `wake`, which any thread may call, and whatever threads do while they hold `lock`.
+The clock is `time.monotonic`: the loop's own may have a grain of a millisecond.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from voicestream.quic.connection import Connection
+
+__all__ = ["OnActivity", "SocketOwner", "clock"]
+
+OnActivity = Callable[[Connection], None]
+"""Called in the loop's thread after packets or a timer did something to a connection, and before what is due is sent."""
+
+clock: Final = time.monotonic
+"""Seconds; the `now` of every connection and session under these transports."""
+
+
+class SocketOwner(abc.ABC):
+    """The one timer, the one lock and the wake-up of whoever has sockets.
+
+    Attributes:
+        lock: Held, re-entrantly, for every operation on a connection or its session.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+        self._woken: deque[Connection] = deque()
+        self._wake_is_due = False
+        self._is_open = True
+
+    @staticmethod
+    def clock() -> float:
+        """Seconds of the clock that all calls on connections and sessions take."""
+        return clock()
+
+    def wake_connection(self, connection: Connection) -> None:
+        """Have the loop send what a connection has to send, and read its timer again. From any thread."""
+        self._woken.append(connection)
+        if self._wake_is_due or not self._is_open:
+            return
+        self._wake_is_due = True
+        if threading.get_ident() == self._thread:
+            self._loop.call_soon(self._serve_woken)
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing can leave any more
+            self._loop.call_soon_threadsafe(self._serve_woken)
+
+    def _serve_woken(self) -> None:
+        # Cleared first: a wake that comes from now on may find the queue already read, and needs a turn of its own.
+        self._wake_is_due = False
+        woken: dict[Connection, None] = {}
+        while self._woken:
+            woken[self._woken.popleft()] = None
+        if self._is_open:
+            self._serve(list(woken), clock())
+
+    def _serve(self, connections: list[Connection], now: float) -> None:
+        """After something happened to these connections: tell their owners, send, and set the timer."""
+        for connection in connections:
+            self._tell(connection)
+        for connection in connections:
+            with self.lock:
+                self._transmit(connection, max(clock(), now))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        with self.lock:
+            at = self._next_timer()
+        if at is None or not self._is_open:
+            return
+        if at < self._timer_at:
+            # A later time is left to the earlier timer, which reads anew when it fires: timers move back with every packet.
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = at
+            self._timer = self._loop.call_later(max(at - clock(), 0.0), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        at, self._timer_at = self._timer_at, float("inf")
+        if not self._is_open:
+            return
+        now = clock()
+        # A loop with a coarse clock may fire a little early; a timer that is due by its own reckoning must find itself due.
+        if at - now < 0.002:
+            now = max(now, at)
+        with self.lock:
+            due = self._fire(now)
+        self._serve(due, now)
+
+    def _stop(self) -> None:
+        self._is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @abc.abstractmethod
+    def _tell(self, connection: Connection) -> None:
+        """Call the connection's owner; the lock is not held."""
+
+    @abc.abstractmethod
+    def _transmit(self, connection: Connection, now: float) -> None:
+        """Send what a connection has to send; the lock is held."""
+
+    @abc.abstractmethod
+    def _next_timer(self) -> float | None:
+        """When `_fire` wants to be called; the lock is held."""
+
+    @abc.abstractmethod
+    def _fire(self, now: float) -> list[Connection]:
+        """Do what is due; the lock is held. Returns the connections concerned."""

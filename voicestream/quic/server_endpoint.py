@@ -1,0 +1,352 @@
+"""A server's connections behind one address, without sockets and without a clock: routing, limits, timers, goodbyes.
+
+Packets are routed by their destination connection id, so a client may change its address at any time. Where an owner serves many
+connections it calls `flush` for those that something happened to; `datagrams_to_send` looks at all of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aioquic.quic.packet import QuicErrorCode, QuicProtocolVersion, encode_quic_retry, encode_quic_version_negotiation
+from aioquic.quic.retry import QuicRetryTokenHandler
+
+from voicestream.codepoints import ErrorCode
+from voicestream.config import Limits
+from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.configuration import ServerTls, server_configuration, windows_for
+from voicestream.quic.connection import Connection, Goodbye
+from voicestream.quic.connection_ids import ConnectionIds, random_ids
+from voicestream.quic.packets import Preamble, encode_initial_close, initial_token, read_preamble
+from voicestream.quic.streams import SessionPort
+from voicestream.quic.values import Address
+
+__all__ = ["EndpointStats", "ServerEndpoint"]
+
+VERSIONS: Final = (QuicProtocolVersion.VERSION_1,)
+MIN_INITIAL: Final = 1200
+"""Bytes of the smallest UDP payload that may open a connection (RFC 9000 section 14.1)."""
+
+MAX_REPLIES: Final = 256
+MAX_GOODBYES: Final = 4096
+MAX_RETIRED: Final = 8
+"""Connection ids of one connection that are remembered after the peer has retired them."""
+
+
+@dataclass(slots=True)
+class EndpointStats:
+    """Counters of a server's endpoint.
+
+    Attributes:
+        accepted: Connections begun.
+        refused: Connections refused because of a limit.
+        ignored: Packets for nobody: unknown, malformed, too small.
+        negotiated: Version Negotiation packets sent.
+        retried: Retry packets sent.
+        late: Packets for connections that are over.
+    """
+
+    accepted: int = 0
+    refused: int = 0
+    ignored: int = 0
+    negotiated: int = 0
+    retried: int = 0
+    late: int = 0
+
+
+class _Entry:
+    """What the endpoint remembers of one connection beside it."""
+
+    __slots__ = ("host", "ids", "retired", "timer", "was_offered")
+
+    def __init__(self, host: object) -> None:
+        self.host = host
+        self.ids: set[bytes] = set()
+        self.retired: deque[bytes] = deque()
+        self.timer: float | None = None
+        self.was_offered = False
+
+
+class ServerEndpoint:
+    """Takes calls.
+
+    Attributes:
+        stats: Counters.
+    """
+
+    def __init__(
+        self,
+        tls: ServerTls,
+        new_session: Callable[[], SessionPort],
+        *,
+        entropy: Callable[[int], bytes],
+        limits: Limits | None = None,
+        ids: ConnectionIds | None = None,
+        retry: bool = False,
+    ) -> None:
+        """Args:
+            tls: The certificate.
+            new_session: Makes a server session, not started, for each connection.
+            entropy: Gives that many random bytes.
+            limits: Timeouts, and how many connections in all and for one address; the defaults if None.
+            ids: Where connection ids come from; 8 random bytes each if None.
+            retry: Have every client prove its address first, at the price of one more round trip.
+
+        Raises:
+            OSError: A file in `tls` cannot be read.
+            ValueError: A file in `tls` does not hold what it should.
+        """
+        self.stats = EndpointStats()
+        self._limits = limits or Limits()
+        self._ids = ids or random_ids(entropy)
+        self._entropy = entropy
+        self._new_session = new_session
+        self._configuration = server_configuration(tls, self._limits, id_length=self._ids.length)
+        self._retry = QuicRetryTokenHandler() if retry else None
+        self._entries: dict[Connection, _Entry] = {}
+        self._routes: dict[bytes, Connection] = {}
+        self._hosts: Counter[object] = Counter()
+        self._goodbyes: OrderedDict[bytes, Goodbye] = OrderedDict()
+        self._replies: deque[tuple[bytes, Address]] = deque(maxlen=MAX_REPLIES)
+        self._timers: list[tuple[float, int, Connection]] = []
+        self._order = 0
+        self._new: deque[Connection] = deque()
+        self._closing = False
+
+    # What the network and the clock bring.
+
+    def receive_datagram(self, data: bytes, addr: Address, now: float) -> Connection | None:
+        """Take one UDP payload.
+
+        Returns:
+            The connection that it was for, which is to be flushed; None for a packet that is nobody's or needs a reply at most.
+        """
+        preamble = read_preamble(data, self._ids.length)
+        if preamble is None:
+            self.stats.ignored += 1
+            return None
+        connection = self._routes.get(preamble.destination_id)
+        if connection is None:
+            connection = self._stranger(preamble, data, addr, now)
+            if connection is None:
+                return None
+        connection.receive_datagram(data, addr, now)
+        if connection.has_begun:
+            self._settle(connection, now)
+            return connection
+        # Nothing in it could be authenticated: not worth a connection.
+        self.stats.ignored += 1
+        self._forget(connection)
+        return None
+
+    def handle_timer(self, now: float) -> list[Connection]:
+        """Do what is due.
+
+        Returns:
+            The connections it was done for, which are to be flushed.
+        """
+        while self._goodbyes and next(iter(self._goodbyes.values())).until <= now:
+            self._goodbyes.popitem(last=False)
+        due: list[Connection] = []
+        while self._timers and self._timers[0][0] <= now:
+            at, _, connection = heapq.heappop(self._timers)
+            entry = self._entries.get(connection)
+            if entry is not None and entry.timer == at:
+                entry.timer = None
+                connection.handle_timer(now)
+                due.append(connection)
+        for connection in due:
+            self._settle(connection, now)
+        return due
+
+    def next_timer(self) -> float | None:
+        """When `handle_timer` wants to be called; None for never."""
+        while self._timers:
+            at, _, connection = self._timers[0]
+            entry = self._entries.get(connection)
+            if entry is not None and entry.timer == at:
+                break
+            heapq.heappop(self._timers)
+        times = [self._timers[0][0]] if self._timers else []
+        if self._goodbyes:
+            times.append(next(iter(self._goodbyes.values())).until)
+        return min(times, default=None)
+
+    # What leaves.
+
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
+        """UDP payloads of all connections that leave now."""
+        packets = self.replies_to_send()
+        for connection in list(self._entries):
+            packets += self.flush(connection, now)
+        return packets
+
+    def replies_to_send(self) -> list[tuple[bytes, Address]]:
+        """UDP payloads that belong to no connection: version negotiation, Retry, refusals, goodbyes."""
+        packets = list(self._replies)
+        self._replies.clear()
+        return packets
+
+    def flush(self, connection: Connection, now: float) -> list[tuple[bytes, Address]]:
+        """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over."""
+        if connection not in self._entries:
+            return []
+        packets = connection.datagrams_to_send(now)
+        self._settle(connection, now)
+        return packets
+
+    # The application's side.
+
+    def next_connection(self) -> Connection | None:
+        """A connection whose handshake is complete and that has not been handed out before."""
+        return self._new.popleft() if self._new else None
+
+    @property
+    def connections(self) -> list[Connection]:
+        """All connections that are not over."""
+        return list(self._entries)
+
+    def refuse_new(self) -> None:
+        """Take no more connections; those that exist go on."""
+        self._closing = True
+
+    # Strangers.
+
+    def _stranger(self, preamble: Preamble, data: bytes, addr: Address, now: float) -> Connection | None:
+        """A packet with a connection id that no connection has."""
+        goodbye = self._goodbyes.get(preamble.destination_id)
+        if goodbye is not None:
+            self.stats.late += 1
+            self._replies.extend((packet, addr) for packet, _ in goodbye.answer())
+            return None
+        version = preamble.version
+        if version is None or version == QuicProtocolVersion.NEGOTIATION or len(data) < MIN_INITIAL:
+            self.stats.ignored += 1
+            return None
+        if version not in VERSIONS:
+            self.stats.negotiated += 1
+            packet = encode_quic_version_negotiation(
+                source_cid=preamble.destination_id, destination_cid=preamble.source_id, supported_versions=list(VERSIONS)
+            )
+            self._replies.append((packet, addr))
+            return None
+        token = initial_token(data)
+        if token is None:
+            self.stats.ignored += 1
+            return None
+        if self._is_full(addr):
+            self.stats.refused += 1
+            self._close_initial(preamble, addr, QuicErrorCode.CONNECTION_REFUSED, "the server has no room for another call")
+            return None
+        return self._admit(preamble, token, addr, now)
+
+    def _is_full(self, addr: Address) -> bool:
+        limits = self._limits
+        return self._closing or len(self._entries) >= limits.max_sessions or self._hosts[addr[0]] >= limits.max_sessions_per_address
+
+    def _admit(self, preamble: Preamble, token: bytes, addr: Address, now: float) -> Connection | None:
+        original, retry_source = preamble.destination_id, None
+        if self._retry is not None:
+            if not token:
+                self._send_retry(self._retry, preamble, addr, now)
+                return None
+            try:
+                original = self._retry.validate_token(address=addr, destination_cid=preamble.destination_id, token=token, now=now)
+            except ValueError:
+                self._close_initial(preamble, addr, QuicErrorCode.INVALID_TOKEN, "")
+                return None
+            retry_source = preamble.destination_id
+        quic = VoiceQuic(
+            self._configuration,
+            windows=windows_for(self._limits),
+            ids=self._ids,
+            entropy=self._entropy,
+            original_destination_id=original,
+            retry_source_id=retry_source,
+        )
+        connection = Connection(quic, self._new_session(), server="the server", handshake_timeout=self._limits.handshake_timeout)
+        entry = self._entries[connection] = _Entry(addr[0])
+        self._hosts[entry.host] += 1
+        for cid in (preamble.destination_id, quic.host_cid):
+            entry.ids.add(cid)
+            self._routes[cid] = connection
+        self.stats.accepted += 1
+        return connection
+
+    def _send_retry(self, handler: QuicRetryTokenHandler, preamble: Preamble, addr: Address, now: float) -> None:
+        source_id = self._ids.next()
+        token = handler.create_token(
+            address=addr, original_destination_connection_id=preamble.destination_id, retry_source_connection_id=source_id, now=now
+        )
+        packet = encode_quic_retry(
+            version=VERSIONS[0],
+            source_cid=source_id,
+            destination_cid=preamble.source_id,
+            original_destination_cid=preamble.destination_id,
+            retry_token=token,
+        )
+        self.stats.retried += 1
+        self._replies.append((packet, addr))
+
+    def _close_initial(self, preamble: Preamble, addr: Address, code: int, reason: str) -> None:
+        packet = encode_initial_close(
+            version=VERSIONS[0], destination_id=preamble.destination_id, source_id=preamble.source_id, code=code, reason=reason
+        )
+        self._replies.append((packet, addr))
+
+    # Bookkeeping.
+
+    def _settle(self, connection: Connection, now: float) -> None:
+        """Bring routes, timer and queue up to date with a connection."""
+        entry = self._entries.get(connection)
+        if entry is None:
+            return
+        for cid, is_valid in connection.take_id_news():
+            if is_valid:
+                entry.ids.add(cid)
+                self._routes[cid] = connection
+            else:
+                entry.retired.append(cid)
+                if len(entry.retired) > MAX_RETIRED:
+                    oldest = entry.retired.popleft()
+                    entry.ids.discard(oldest)
+                    self._routes.pop(oldest, None)
+        if connection.is_up and not entry.was_offered:
+            entry.was_offered = True
+            self._new.append(connection)
+        if connection.is_terminated:
+            self._retire(connection, entry, now)
+            return
+        timer = connection.next_timer()
+        if timer is not None and (entry.timer is None or timer != entry.timer):
+            entry.timer = timer
+            self._order += 1
+            heapq.heappush(self._timers, (timer, self._order, connection))
+
+    def _retire(self, connection: Connection, entry: _Entry, now: float) -> None:
+        """Let go of a connection that is over; only its ids are kept for a while, so that late packets open no new one."""
+        goodbye = connection.goodbye or Goodbye([], now + connection.drain_time)
+        self._forget(connection)
+        for cid in entry.ids:
+            self._goodbyes[cid] = goodbye
+        while len(self._goodbyes) > MAX_GOODBYES:
+            self._goodbyes.popitem(last=False)
+
+    def _forget(self, connection: Connection) -> None:
+        entry = self._entries.pop(connection)
+        for cid in entry.ids:
+            if self._routes.get(cid) is connection:
+                del self._routes[cid]
+        self._hosts[entry.host] -= 1
+        if not self._hosts[entry.host]:
+            del self._hosts[entry.host]
+
+    def close(self, now: float, code: int = ErrorCode.GOING_AWAY, reason: str = "") -> None:
+        """Close all connections and take no new ones. `datagrams_to_send` until `connections` is empty lets them end well."""
+        self._closing = True
+        for connection in list(self._entries):
+            connection.close(now, code, reason)

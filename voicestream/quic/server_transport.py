@@ -1,0 +1,274 @@
+"""A server's sockets in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from voicestream.codepoints import ErrorCode
+from voicestream.config import Limits
+from voicestream.quic.configuration import ServerTls
+from voicestream.quic.connection import Connection
+from voicestream.quic.connection_ids import ConnectionIds
+from voicestream.quic.owner import OnActivity, SocketOwner, clock
+from voicestream.quic.server_endpoint import ServerEndpoint
+from voicestream.quic.sockets import UdpPort, bind_socket, resolve
+from voicestream.quic.streams import SessionPort
+from voicestream.quic.values import Address
+
+__all__ = ["Link", "ServerTransport"]
+
+
+class _PortAddress(tuple):  # type: ignore[type-arg]
+    """A client's address that knows the socket that its packets came to, for servers with several."""
+
+    port: UdpPort
+
+
+class Link:
+    """One connection of a server.
+
+    Attributes:
+        connection: The connection.
+        on_activity: See `OnActivity`.
+    """
+
+    __slots__ = ("_over", "_owner", "connection", "on_activity")
+
+    def __init__(self, owner: ServerTransport, connection: Connection) -> None:
+        self._owner = owner
+        self._over = asyncio.Event()
+        self.connection = connection
+        self.on_activity: OnActivity | None = None
+
+    @property
+    def lock(self) -> object:
+        """The transport's lock; see `SocketOwner`."""
+        return self._owner.lock
+
+    @staticmethod
+    def clock() -> float:
+        """Seconds of the clock that all calls on connections and sessions take."""
+        return clock()
+
+    def wake(self) -> None:
+        """Have the loop send what is due, and read the timer again. From any thread."""
+        self._owner.wake_connection(self.connection)
+
+    @property
+    def remote_address(self) -> tuple[str, int]:
+        """Host and port of the client at present; an IPv4 client is shown as such on a dual-stack socket, too."""
+        host, port = (self.connection.peer_address or ("", 0))[:2]
+        return str(host).removeprefix("::ffff:") if "." in str(host) else str(host), int(port)
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is over."""
+        await self._over.wait()
+
+    def set_over(self) -> None:
+        """The transport says so."""
+        self._over.set()
+
+
+class ServerTransport(SocketOwner):
+    """All sockets and connections of a server; `listen` makes it.
+
+    Attributes:
+        endpoint: The endpoint under the sockets.
+    """
+
+    def __init__(self, endpoint: ServerEndpoint, on_connection: Callable[[Link], None]) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+        self._on_connection = on_connection
+        self._ports: list[UdpPort] = []
+        self._links: dict[Connection, Link] = {}
+        self._emptied = asyncio.Event()
+
+    @classmethod
+    async def listen(
+        cls,
+        host: str,
+        port: int,
+        *,
+        tls: ServerTls,
+        new_session: Callable[[], SessionPort],
+        on_connection: Callable[[Link], None],
+        limits: Limits | None = None,
+        entropy: Callable[[int], bytes] = os.urandom,
+        ids: ConnectionIds | None = None,
+        retry: bool = False,
+    ) -> ServerTransport:
+        """Listen on all addresses of a host.
+
+        Args:
+            host: Name or address. "::" (or "") is every address, IPv4 ones too where the system can. A machine with several
+                addresses answers from the one that its routing prefers, so there each should be named.
+            port: UDP port; 0 takes a free one.
+            tls: The certificate.
+            new_session: Makes a server session, not started, for each connection.
+            on_connection: Called in the loop's thread for each connection whose handshake is complete.
+            limits: See `ServerEndpoint`, as for the rest.
+            entropy: Gives that many random bytes.
+            ids: Where connection ids come from.
+            retry: Have every client prove its address first.
+
+        Raises:
+            OSError: An address is taken or not of this machine, or a file of `tls` cannot be read.
+            ValueError: A file of `tls` does not hold what it should.
+        """
+        endpoint = ServerEndpoint(tls, new_session, entropy=entropy, limits=limits, ids=ids, retry=retry)
+        transport = cls(endpoint, on_connection)
+        sockets = _wildcard_socket(port) if host in ("", "::") else await _named_sockets(host, port)
+        transport._ports = [UdpPort(sock, transport._on_burst) for sock in sockets]
+        try:
+            for udp in transport._ports:
+                await udp.open()
+        except BaseException:
+            transport.abort()
+            raise
+        return transport
+
+    # The application's side.
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each socket."""
+        return [(str(udp.address[0]), int(udp.address[1])) for udp in self._ports]
+
+    @property
+    def port(self) -> int:
+        """UDP port of the first socket."""
+        return self.addresses[0][1]
+
+    @property
+    def links(self) -> list[Link]:
+        """Connections that have been handed to `on_connection` and are not over."""
+        return list(self._links.values())
+
+    def refuse_new(self) -> None:
+        """Take no more connections; those that exist go on."""
+        with self.lock:
+            self.endpoint.refuse_new()
+
+    async def close(self, code: int = ErrorCode.GOING_AWAY, reason: str = "", *, timeout: float = 3.0) -> None:
+        """Close all connections, wait until the clients know or `timeout` seconds have passed, and close the sockets."""
+        if self._is_open:
+            with self.lock:
+                self.endpoint.close(clock(), code, reason)
+                connections = self.endpoint.connections
+            self._serve(connections, clock())
+            try:
+                async with asyncio.timeout(timeout):
+                    while self.endpoint.connections:
+                        self._emptied.clear()
+                        await self._emptied.wait()
+            except TimeoutError:
+                pass
+        self.abort()
+
+    def abort(self) -> None:
+        """Say goodbye to whoever is still connected and close the sockets, without waiting. In the loop's thread only."""
+        if not self._is_open:
+            return
+        with self.lock:
+            for connection in self.endpoint.connections:
+                connection.abort(clock(), ErrorCode.GOING_AWAY)
+                self._transmit(connection, clock())
+        self._stop()
+        for udp in self._ports:
+            udp.close()
+        for link in self.links:
+            self._let_go(link.connection)
+
+    # The sockets' side.
+
+    def _on_burst(self, udp: UdpPort, burst: list[tuple[bytes, Address]]) -> None:
+        if not self._is_open:
+            return
+        now = clock()
+        touched: dict[Connection, None] = {}
+        several = len(self._ports) > 1
+        with self.lock:
+            for data, address in burst:
+                if several:
+                    address = _PortAddress(address)
+                    address.port = udp
+                connection = self.endpoint.receive_datagram(data, address, now)
+                if connection is not None:
+                    touched[connection] = None
+            self._send(self.endpoint.replies_to_send())
+        self._welcome()
+        self._serve(list(touched), now)
+
+    def _welcome(self) -> None:
+        while (connection := self.endpoint.next_connection()) is not None:
+            link = self._links[connection] = Link(self, connection)
+            self._on_connection(link)
+
+    def _send(self, packets: list[tuple[bytes, Address]]) -> None:
+        if len(self._ports) == 1:
+            self._ports[0].send(packets)
+            return
+        for packet in packets:
+            address = packet[1]
+            if isinstance(address, _PortAddress):
+                address.port.send([packet])
+
+    def _tell(self, connection: Connection) -> None:
+        link = self._links.get(connection)
+        if link is not None and link.on_activity is not None:
+            link.on_activity(connection)
+
+    def _transmit(self, connection: Connection, now: float) -> None:
+        self._send(self.endpoint.flush(connection, now))
+        if connection.is_terminated:
+            self._loop.call_soon(self._let_go, connection)
+
+    def _let_go(self, connection: Connection) -> None:
+        self._tell(connection)
+        link = self._links.pop(connection, None)
+        if link is not None:
+            link.set_over()
+        self._emptied.set()
+
+    def _next_timer(self) -> float | None:
+        return self.endpoint.next_timer()
+
+    def _fire(self, now: float) -> list[Connection]:
+        return self.endpoint.handle_timer(now)
+
+
+def _wildcard_socket(port: int) -> list[socket.socket]:
+    try:
+        return [bind_socket(socket.AF_INET6, ("::", port), dual_stack=True)]
+    except OSError as exc:
+        if exc.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        # No IPv6 on this machine, or it cannot share a port with IPv4.
+        return [bind_socket(socket.AF_INET, ("0.0.0.0", port))]
+
+
+async def _named_sockets(host: str, port: int) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        for family, address in await resolve(host, port):
+            try:
+                sockets.append(bind_socket(family, (address[0], port, *address[2:])))
+            except OSError as exc:
+                if exc.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing = exc  # "localhost" has an IPv6 address even where the machine has none
+                continue
+            port = port or sockets[0].getsockname()[1]
+        if not sockets:
+            raise missing or OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+    except OSError:
+        for sock in sockets:
+            sock.close()
+        raise
+    return sockets
