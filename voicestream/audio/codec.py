@@ -68,7 +68,7 @@ class Decoder(Protocol):
         """PCM in place of lost audio; None when the codec has no concealment."""
 
     def decode_fec(self, payload: bytes, samples: int) -> Pcm | None:
-        """PCM of the `samples` before `payload` from its in-band copy; None when the codec has none."""
+        """PCM of the `samples` before `payload` from its in-band copy; None when it carries none."""
 
     def reset(self) -> None:
         """Forget the signal so far."""

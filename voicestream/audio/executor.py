@@ -17,7 +17,7 @@ from voicestream.audio.conceal import MEMORY_MS, Continuation, loss_gain
 from voicestream.audio.library import PacketError
 from voicestream.audio.stretch import MAX_PERIOD_MS, accelerate, crossfade, expand, fade, merge
 from voicestream.config import UNITS_PER_SECOND
-from voicestream.core.playout import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
+from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
 from voicestream.media import MediaFrame, SourceKind
 
 __all__ = ["Executor", "Piece"]
@@ -83,10 +83,10 @@ class Executor:
         match decision:
             case Decode(frame=frame) | Merge(frame=frame):
                 piece = self._frame(frame)
-            case Repair(frame=frame, kind=kind):
-                piece = self._copy(frame) if kind is SourceKind.COPY else self._frame(frame)
-            case Conceal(units=units):
-                piece = self._lost(units)
+            case Repair(frame=frame, kind=kind, warmup=warmup):
+                piece = self._copy(frame, warmup) if kind is SourceKind.COPY else self._frame(frame)
+            case Conceal(units=units, next_frame=next_frame):
+                piece = self._redundant(units, next_frame) or self._lost(units)
             case Expand(frame=None, units=units):
                 piece = self._continued(self._samples(units))
             case Expand(frame=MediaFrame() as frame, units=units):
@@ -114,6 +114,9 @@ class Executor:
         except PacketError:
             self.corrupt_frames += 1
             return self._lost(frame.units)
+        return self._decoded(pcm)
+
+    def _decoded(self, pcm: Pcm) -> Piece:
         pcm = self._join(pcm)
         self._source = _Source.DECODER
         self._lost_ms = 0.0
@@ -135,6 +138,16 @@ class Executor:
             return pcm if rest is None else np.concatenate((crossfade(rest, pcm[:seam]), pcm[seam:]))
         tail = self._continue(self._ms(MAX_PERIOD_MS) + seam)
         return merge(tail, pcm, sample_rate_hz=self._rate)
+
+    def _redundant(self, units: int, next_frame: MediaFrame | None) -> Piece | None:
+        """A lost frame out of the in-band copy that the frame after it carries, if it does."""
+        if next_frame is None or units > next_frame.units:
+            return None
+        try:
+            pcm = self._decoder.decode_fec(next_frame.payload, self._samples(units))
+        except PacketError:
+            return None
+        return None if pcm is None else self._decoded(pcm)
 
     def _lost(self, units: float) -> Piece:
         """A frame that will not come: time goes on, and the decoder with it."""
@@ -172,11 +185,14 @@ class Executor:
             return self._zeros(samples)
         return fade(self._continuation.take(samples), start / self._continuation_gain, end / self._continuation_gain)
 
-    def _copy(self, frame: MediaFrame) -> Piece:
+    def _copy(self, frame: MediaFrame, warmup: tuple[MediaFrame, ...]) -> Piece:
         """A low-rate copy of a lost frame. In the main decoder it would spoil the frames after it."""
         if self._copies is None:
             self._copies = self._decoder.new()
         try:
+            for earlier in warmup:
+                if earlier.pts >= self._copy_end:
+                    self._copies.decode(earlier.payload)
             pcm = self._copies.decode(frame.payload)
         except PacketError:
             self.corrupt_frames += 1

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicestream.audio.library import OpusApi, PacketError, load_opus
-from voicestream.errors import AudioError
+from voicestream.errors import AudioError, ProtocolError
+from voicestream.wire.opus_toc import opus_channels, opus_duration_units, opus_is_celt
 
-__all__ = ["OPUS_RATES_HZ", "OpusDecoder", "OpusEncoder"]
+__all__ = ["OPUS_RATES_HZ", "OpusDecoder", "OpusEncoder", "has_inband_copy"]
 
 OPUS_RATES_HZ: Final = (8000, 12000, 16000, 24000, 48000)
 """Sampling rates at which libopus takes and gives PCM. The coded stream is the same whichever is used."""
@@ -48,6 +49,45 @@ def _check_form(sample_rate_hz: int, channels: int) -> None:
         raise ValueError(f"sample_rate_hz must be one of {OPUS_RATES_HZ} for Opus, not {sample_rate_hz}")
     if channels not in (1, 2):
         raise ValueError(f"channels must be 1 or 2 for Opus, not {channels}")
+
+
+def has_inband_copy(packet: bytes) -> bool:
+    """Whether an Opus packet carries a coarse copy of the audio before it (LBRR, RFC 6716 section 4.2.4)."""
+    try:
+        if opus_is_celt(packet):
+            return False
+        opus_duration_units(packet)
+    except ProtocolError:
+        return False
+    start = _first_frame_at(packet)
+    if start >= len(packet):
+        return False
+    # A SILK frame begins with one activity bit for each 20 ms and then the flag of the copy, for one channel and the other.
+    config = packet[0] >> 3
+    activity_bits = max(1, config & 3) if config < 12 else 1
+    bits = packet[start]
+    found = bits >> (7 - activity_bits) & 1
+    if opus_channels(packet) == 2:
+        found |= bits >> (6 - 2 * activity_bits) & 1
+    return bool(found)
+
+
+def _first_frame_at(packet: bytes) -> int:
+    """Where the first frame of a well-formed packet begins (RFC 6716 section 3.2)."""
+    code = packet[0] & 3
+    if code < 2:
+        return 1
+    if code == 2:
+        return 2 if packet[1] < 252 else 3
+    position = 2
+    if packet[1] & 0x40:
+        while packet[position] == 255:
+            position += 1
+        position += 1
+    if packet[1] & 0x80:
+        for _ in range((packet[1] & 0x3F) - 1):
+            position += 1 if packet[position] < 252 else 2
+    return position
 
 
 class _Buffer:
@@ -216,8 +256,8 @@ class OpusDecoder:
             return parts[0]
         return np.concatenate(parts) if parts else self._output.shaped[:0].copy()
 
-    def decode_fec(self, packet: bytes, samples: int) -> Pcm:
-        """PCM of the `samples` before `packet` out of its in-band copy, or concealment where it has none.
+    def decode_fec(self, packet: bytes, samples: int) -> Pcm | None:
+        """PCM of the `samples` before `packet` out of its in-band copy; None where it has none.
 
         Args:
             packet: The packet that follows the lost one.
@@ -228,7 +268,7 @@ class OpusDecoder:
         """
         if samples % (self.sample_rate_hz // 400) or not 0 < samples <= self._max_samples:
             raise ValueError(f"samples must be a multiple of 2.5 ms up to 120 ms at {self.sample_rate_hz} Hz, not {samples}")
-        return self._run(packet, samples, True)
+        return self._run(packet, samples, True) if has_inband_copy(packet) else None
 
     def new(self) -> OpusDecoder:
         """Another decoder of the same form, fresh."""

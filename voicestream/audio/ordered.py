@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,10 @@ from voicestream.audio.fifo import SampleFifo
 from voicestream.audio.library import PacketError
 from voicestream.audio.resample import Resampler, to_channels, to_float, to_int16
 from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND
-from voicestream.core.playout.ordered import Gap
 from voicestream.media import MediaFrame
+
+if TYPE_CHECKING:
+    from voicestream.core.playout.ordered import Gap
 
 __all__ = ["DecodedBlock", "OrderedDecoder"]
 
@@ -64,7 +66,8 @@ class OrderedDecoder:
         self._rate = sample_rate_hz
         self._block = sample_rate_hz * block_ms // 1000
         self._max_fill_units = max_fill_ms / PTS_UNIT_MS
-        self._resampler = Resampler(decoder.sample_rate_hz, sample_rate_hz, decoder.channels) if decoder.sample_rate_hz != sample_rate_hz else None
+        have = decoder.sample_rate_hz
+        self._resampler = Resampler(have, sample_rate_hz, decoder.channels) if have != sample_rate_hz else None
         self._fifo: SampleFifo[np.int16] = SampleFifo(channels, np.int16)
         self._next_pts: int | None = None
         self._start_pts = 0.0
@@ -74,19 +77,19 @@ class OrderedDecoder:
 
     def push(self, item: MediaFrame | Gap) -> list[DecodedBlock]:
         """Take the next frame or gap; the blocks that it completed."""
-        start, end = (item.from_pts, item.to_pts) if isinstance(item, Gap) else (item.pts, item.pts + item.units)
+        start, end = (item.pts, item.pts + item.units) if isinstance(item, MediaFrame) else (item.from_pts, item.to_pts)
         if self._next_pts is None:
             self._start_pts = start
             self._next_pts = start
-        if isinstance(item, Gap) and end - start > self._max_fill_units:
+        if not isinstance(item, MediaFrame) and end - start > self._max_fill_units:
             start = end
         blocks = self._pause(start - self._next_pts)
         if start > self._next_pts and not len(self._fifo):
             self._start_pts = start
-        if isinstance(item, Gap):
-            self._fill(end - start, lost=True)
-        else:
+        if isinstance(item, MediaFrame):
             self._decode(item)
+        else:
+            self._fill(end - start, lost=True)
         self._next_pts = end
         return blocks + self._complete()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from voicestream.audio.executor import Executor, Piece
 from voicestream.audio.fifo import SampleFifo
 from voicestream.audio.resample import Resampler, to_channels, to_float, to_int16
 from voicestream.config import UNITS_PER_SECOND
-from voicestream.core.playout import Playout
+
+if TYPE_CHECKING:
+    from voicestream.core.playout import Playout
 
 __all__ = ["Player", "PlayerStats"]
 
@@ -83,7 +85,7 @@ class Player:
     @property
     def made_samples(self) -> int:
         """Samples made so far, at the rate played."""
-        return round(self._made * self._rate / self._made_rate)
+        return self._made * self._rate // self._made_rate
 
     @property
     def held_samples(self) -> int:

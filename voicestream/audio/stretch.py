@@ -25,13 +25,18 @@ HISTORY_MS: Final = 20.0
 
 _SEARCH_RATE_HZ: Final = 8000
 _WINDOW_MS: Final = 7.5
-_MIN_WINDOW_MS: Final = 2.5
+_SHORT_WINDOW_MS: Final = 4.0
+_SHORTEST_WINDOW_MS: Final = 2.5
+_SHORT_BLOCK_MS: Final = 15.0
 _GOOD_MATCH: Final = 0.85
 _QUIET: Final = 60.0
 """RMS of int16 (-55 dBFS) below which a join cannot be heard."""
 _LAG_PENALTY: Final = 0.004
 """Loss of correlation, per millisecond, that is accepted to come nearer to the length asked for."""
 _MAX_JOINS: Final = 3
+_CUT_SLACK_MS: Final = 2.5
+_REPEAT_SLACK_MS: Final = 5.0
+"""A period is seldom as long as asked for. Too much cut costs a gap later, too much repeated only delay."""
 
 
 def mono(pcm: Pcm) -> Floats:
@@ -145,17 +150,22 @@ class _Joint:
         return early, first + int((products / np.sqrt(energies + 1.0)).argmax())
 
 
-def _limits(sample_rate_hz: int, wanted: int) -> tuple[int, int]:
-    """Smallest and largest step for one join when `wanted` samples are asked for."""
+def _limits(sample_rate_hz: int, wanted: int, slack_ms: float) -> tuple[int, int]:
+    """Smallest and largest step for one join when `wanted` samples, and up to `slack_ms` more, may be made."""
     smallest = int(MIN_PERIOD_MS * sample_rate_hz / 1000)
     largest = int(MAX_PERIOD_MS * sample_rate_hz / 1000)
-    # A period is seldom as long as asked for: half as much again, or 5 ms more, is still "about".
-    return smallest, min(largest, max(wanted * 3 // 2, wanted + sample_rate_hz // 200))
+    return smallest, min(largest, wanted + int(slack_ms * sample_rate_hz / 1000))
+
+
+def _windows(samples: int, sample_rate_hz: int) -> tuple[int, int]:
+    """Lengths to compare and cross-fade: the longer is the safer; a long period in a short block leaves room only for the other."""
+    short = _SHORT_WINDOW_MS if samples * 1000 >= _SHORT_BLOCK_MS * sample_rate_hz else _SHORTEST_WINDOW_MS
+    return int(_WINDOW_MS * sample_rate_hz / 1000), int(short * sample_rate_hz / 1000)
 
 
 def accelerate(pcm: Pcm, fewer_samples: int, *, sample_rate_hz: int) -> Pcm:
     """`pcm` without one or more whole pitch periods, about `fewer_samples` in all; unchanged where no join would be good."""
-    smallest, _ = _limits(sample_rate_hz, fewer_samples)
+    smallest, _ = _limits(sample_rate_hz, fewer_samples, _CUT_SLACK_MS)
     out = pcm
     left = fewer_samples
     for _ in range(_MAX_JOINS):
@@ -171,12 +181,10 @@ def accelerate(pcm: Pcm, fewer_samples: int, *, sample_rate_hz: int) -> Pcm:
 
 def _cut_once(pcm: Pcm, fewer: int, rate: int) -> Pcm | None:
     n = len(pcm)
-    lags = _limits(rate, fewer)
+    lags = _limits(rate, fewer, _CUT_SLACK_MS)
     signal = mono(pcm)
     joint = _Joint(signal, rate)
-    # The longer the compared stretch, the safer; a long period in a short block leaves room only for a short one.
-    for window_ms in (_WINDOW_MS, _MIN_WINDOW_MS):
-        window = int(window_ms * rate / 1000)
+    for window in _windows(n, rate):
         last = n - window
         pair = joint.find((0, last), (lags[0], last), lags, fewer, window)
         if pair is not None:
@@ -195,7 +203,7 @@ def expand(pcm: Pcm, more_samples: int, *, sample_rate_hz: int, history: Pcm | N
         sample_rate_hz: Rate of `pcm`.
         history: What was played just before; with it a period longer than half the block can be repeated too.
     """
-    smallest, _ = _limits(sample_rate_hz, more_samples)
+    smallest, _ = _limits(sample_rate_hz, more_samples, _REPEAT_SLACK_MS)
     before = pcm[:0] if history is None else history[-int(HISTORY_MS * sample_rate_hz / 1000) :]
     out = pcm
     left = more_samples
@@ -213,10 +221,9 @@ def expand(pcm: Pcm, more_samples: int, *, sample_rate_hz: int, history: Pcm | N
 def _repeat_once(before: Pcm, pcm: Pcm, more: int, rate: int) -> Pcm | None:
     whole = np.concatenate((before, pcm)) if len(before) else pcm
     skip = len(before)
-    lags = _limits(rate, more)
+    lags = _limits(rate, more, _REPEAT_SLACK_MS)
     joint = _Joint(mono(whole), rate)
-    for window_ms in (_WINDOW_MS, _MIN_WINDOW_MS):
-        window = int(window_ms * rate / 1000)
+    for window in _windows(len(pcm), rate):
         last = len(whole) - window
         pair = joint.find((0, last), (max(skip, lags[0]), last), lags, more, window)
         if pair is not None:
