@@ -19,6 +19,7 @@ __all__ = [
     "PlanChanged",
     "Progress",
     "Rejected",
+    "RemoteCleared",
     "RemoteFinished",
 ]
 
@@ -91,6 +92,15 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RemoteCleared:
+    """The far end took back what it sent on `track` before `to_pts`. The playout has forgotten it; the player drops what it holds."""
+
+    track: int
+    number: int
+    to_pts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteFinished:
     """The far end sends no more on `track`; its last sample lies before `pts`."""
 
@@ -144,6 +154,7 @@ Event = (
     | ClearRequested
     | Cleared
     | Progress
+    | RemoteCleared
     | RemoteFinished
     | Finished
     | GoingAway

@@ -1,0 +1,337 @@
+"""Reports: what arrived and when, from the receiver's log to the sender's knowledge (specification section 4.4).
+
+Numbers on the wire have 16 bits; both logs work with full ones and hold a bounded number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+from voicestream.codepoints import ErrorCode
+from voicestream.errors import ProtocolError
+from voicestream.wire.datagram import Datagram
+from voicestream.wire.frame_values import PlayoutEntry, ReportFrame
+from voicestream.wire.sequence import tick_delta, ticks, unwrap
+
+__all__ = ["Arrival", "ArrivalLog", "Feedback", "ReportSchedule", "SentDatagram", "SentLog"]
+
+MAX_STATUSES: Final = 255
+"""Statuses of one report; what lies further back stays unreported."""
+
+FIRST_STATUSES: Final = 16
+"""How far before the first datagram that arrived the first report looks back."""
+
+LOSS_THRESHOLD: Final = 3
+"""A datagram counts as lost when one this much newer has arrived (RFC 9002 kPacketThreshold)."""
+
+MAX_SENT: Final = 2048
+"""Datagrams that the sender remembers: 20 s at a hundred a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One datagram that came for the first time: its full number, and whether an older one came after a newer one."""
+
+    number: int
+    reordered: bool
+
+
+class ArrivalLog:
+    """What has arrived, as the receiver reports it.
+
+    Every datagram is covered by two reports, so that a lost report leaves no hole.
+
+    Attributes:
+        newest: Highest number received, -1 before the first.
+        duplicates: Datagrams that came again.
+    """
+
+    __slots__ = ("_delays", "_fresh_from", "_newest_tick", "_once_from", "duplicates", "newest")
+
+    def __init__(self) -> None:
+        self.newest = -1
+        self.duplicates = 0
+        self._newest_tick = 0
+        self._delays: dict[int, int] = {}  # number: arrival tick - send tick, of the newest 256 numbers
+        self._fresh_from = 0  # lowest number whose state no report has told
+        self._once_from = 0  # lowest number whose state only the last report has told
+
+    def arrived(self, datagram: Datagram, now: float) -> Arrival | None:
+        """Note a datagram. None for one that came before, which carries nothing new."""
+        number = unwrap(datagram.number, max(self.newest, 0))
+        if number in self._delays or number < self.newest - MAX_STATUSES:
+            self.duplicates += 1
+            return None
+        tick = ticks(now)
+        reordered = number < self.newest
+        if reordered:
+            self._fresh_from = min(self._fresh_from, number)
+        else:
+            self._advance(number, tick)
+        self._delays[number] = tick_delta(tick, datagram.send_tick)
+        return Arrival(number, reordered)
+
+    def _advance(self, number: int, tick: int) -> None:
+        """A new highest number: forget what no report can tell any more."""
+        if self.newest < 0:
+            self._fresh_from = self._once_from = max(0, number - FIRST_STATUSES)
+        if number - self.newest > MAX_STATUSES:
+            self._delays.clear()
+        else:
+            for gone in range(self.newest - MAX_STATUSES, number - MAX_STATUSES):
+                self._delays.pop(gone, None)
+        self.newest = number
+        self._newest_tick = tick
+
+    def pending(self, *, twice: bool = True) -> int:
+        """Statuses that `report` would give if there were room."""
+        start = min(self._fresh_from, self._once_from) if twice else self._fresh_from
+        return max(0, min(self.newest - start, MAX_STATUSES))
+
+    def report(self, *, room: int = MAX_STATUSES, twice: bool = True, playout: tuple[PlayoutEntry, ...] = ()) -> ReportFrame:
+        """A report of everything that no report, or only one, has told.
+
+        Args:
+            room: Statuses that fit, at most.
+            twice: Cover again what the last report told.
+            playout: State of the playouts, to go with it.
+
+        Raises:
+            IndexError: Nothing has arrived yet.
+        """
+        if self.newest < 0:
+            raise IndexError("nothing has arrived, so there is nothing to report")
+        count = min(self.pending(twice=twice), room)
+        statuses: list[int | None] = []
+        later = self._delays[self.newest]
+        for number in range(self.newest - 1, self.newest - 1 - count, -1):
+            delay = self._delays.get(number)
+            if delay is None:
+                statuses.append(None)
+            else:
+                statuses.append(tick_delta(delay & 0xFFFF, later & 0xFFFF))
+                later = delay
+        self._once_from = self._fresh_from
+        self._fresh_from = self.newest + 1
+        return ReportFrame(newest=self.newest & 0xFFFF, arrival=self._newest_tick, statuses=tuple(statuses), playout=playout)
+
+
+class ReportSchedule:
+    """When a report leaves, and what it may cost.
+
+    Reports ride on datagrams that leave anyway; alone they leave at least every 100 ms while something arrives that calls for them.
+    Their bytes are kept at 5 % of what they report on, so far as the 100 ms allow.
+
+    Attributes:
+        sent: Reports sent.
+        sent_bytes: Bytes of their frames, and of the headers of datagrams that carry nothing else.
+    """
+
+    RIDE_INTERVAL: Final = 0.05
+    LEAN_RIDE_INTERVAL: Final = 0.08
+    MAX_INTERVAL: Final = 0.1
+    PATIENCE: Final = 0.02
+    SHARE: Final = 0.05
+    _MAX_CREDIT: Final = 200.0
+    _LEAN_PLAYOUT: Final = 4
+
+    __slots__ = ("_again", "_credit", "_last_at", "_since_playout", "_waiting_since", "sent", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.sent_bytes = 0
+        self._credit = 0.0
+        self._last_at: float | None = None
+        self._waiting_since: float | None = None
+        self._again = False
+        self._since_playout = 0
+
+    def arrived(self, wire_bytes: int, now: float, *, eliciting: bool) -> None:
+        """A datagram came; `eliciting` when it holds more than reports and padding (or nothing at all, a keepalive)."""
+        self._credit = min(self._MAX_CREDIT, self._credit + self.SHARE * wire_bytes)
+        if eliciting and self._waiting_since is None:
+            self._waiting_since = now
+
+    @property
+    def rich(self) -> bool:
+        """Whether the share is not used up."""
+        return self._credit >= 0
+
+    @property
+    def playout_due(self) -> bool:
+        """Whether the next report should tell the playouts' state: always while the share lasts, else now and then."""
+        return self.rich or self._since_playout + 1 >= self._LEAN_PLAYOUT
+
+    @property
+    def twice(self) -> bool:
+        """Whether the next report should cover again what the last one told; not when far beyond the share."""
+        return self._credit > -self._MAX_CREDIT
+
+    def rides(self, now: float) -> bool:
+        """Whether a report should ride on a datagram that leaves now."""
+        if self._waiting_since is None and not self._again:
+            return False
+        interval = self.RIDE_INTERVAL if self.rich else self.LEAN_RIDE_INTERVAL
+        return self._last_at is None or now - self._last_at >= interval
+
+    def due_alone(self, now: float) -> bool:
+        """Whether a report should leave in a datagram of its own."""
+        timer = self.next_timer()
+        return timer is not None and now >= timer
+
+    def next_timer(self) -> float | None:
+        """When a report will have to leave by itself, or None."""
+        if self._waiting_since is not None:
+            soon = self._waiting_since + self.PATIENCE
+            return soon if self._last_at is None else max(soon, self._last_at + self.MAX_INTERVAL)
+        if self._again and self._last_at is not None:
+            return self._last_at + self.MAX_INTERVAL
+        return None
+
+    def left(self, size: int, now: float, *, with_playout: bool) -> None:
+        """A report of this many bytes leaves now."""
+        self.sent += 1
+        self.sent_bytes += size
+        self._credit = max(-2 * self._MAX_CREDIT, self._credit - size)
+        self._since_playout = 0 if with_playout else self._since_playout + 1
+        self._again = self._waiting_since is not None
+        self._waiting_since = None
+        self._last_at = now
+
+
+@dataclass(slots=True)
+class SentDatagram:
+    """One datagram that left.
+
+    Attributes:
+        number: Full number.
+        sent_at: Monotonic seconds.
+        size: Bytes of VoiceStream.
+        media: (track, pts) of the media frames in it: what a retransmission would have to bring.
+        tokens: (key, version) of what is repeated until it is confirmed.
+        acked: A report says that it arrived.
+        lost: A report says that it did not, and something sent later did.
+        delay_ticks: One-way delay in ticks plus an unknown constant, once acked.
+    """
+
+    number: int
+    sent_at: float
+    size: int
+    media: tuple[tuple[int, int], ...] = ()
+    tokens: tuple[tuple[Hashable, int], ...] = ()
+    acked: bool = False
+    lost: bool = False
+    delay_ticks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What one report told anew.
+
+    Attributes:
+        acked: Datagrams now known to have arrived, oldest first.
+        lost: Datagrams now held for lost, oldest first.
+        newest: The report's newest datagram, when this report is the first to name it: the one whose echo measures the round trip.
+    """
+
+    acked: list[SentDatagram] = field(default_factory=list)
+    lost: list[SentDatagram] = field(default_factory=list)
+    newest: SentDatagram | None = None
+
+
+class SentLog:
+    """What was sent, until it is reported or too old. Knows nothing of media; it carries what its caller gave.
+
+    Attributes:
+        next_number: Full number of the next datagram.
+        acked: Datagrams reported as arrived.
+        lost: Datagrams held for lost and not reported since.
+        unreported: Datagrams that were forgotten before any report named them.
+    """
+
+    __slots__ = ("_delay", "_sent", "acked", "lost", "next_number", "unreported")
+
+    def __init__(self) -> None:
+        self._sent: dict[int, SentDatagram] = {}
+        self._delay: int | None = None
+        self.next_number = 0
+        self.acked = 0
+        self.lost = 0
+        self.unreported = 0
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def sent(
+        self, size: int, now: float, *, media: tuple[tuple[int, int], ...] = (), tokens: tuple[tuple[Hashable, int], ...] = ()
+    ) -> SentDatagram:
+        """Note that the datagram `next_number` leaves now."""
+        entry = SentDatagram(self.next_number, now, size, media, tokens)
+        self._sent[entry.number] = entry
+        self.next_number += 1
+        if len(self._sent) > MAX_SENT:
+            oldest = self._sent.pop(next(iter(self._sent)))
+            self.unreported += not (oldest.acked or oldest.lost)
+        return entry
+
+    def get(self, number: int) -> SentDatagram | None:
+        """The datagram of this full number, while it is remembered."""
+        return self._sent.get(number)
+
+    def reported(self, report: ReportFrame) -> Feedback:
+        """Take a report.
+
+        Raises:
+            ProtocolError: REPORT_ERROR, for a number that was never sent.
+        """
+        newest = unwrap(report.newest, max(self.next_number - 1, 0))
+        if newest >= self.next_number:
+            raise ProtocolError(ErrorCode.REPORT_ERROR, f"report of datagram {newest}, of {self.next_number} sent")
+        feedback_newest: SentDatagram | None = None
+        acked: list[SentDatagram] = []
+        lost: list[SentDatagram] = []
+        head = self._sent.get(newest)
+        delay: int | None = None
+        if head is not None:
+            delay = self._continuous(tick_delta(report.arrival, ticks(head.sent_at)))
+            if not head.acked:
+                feedback_newest = head
+                self._acknowledge(head, delay, acked)
+        for number, status in zip(range(newest - 1, newest - 1 - len(report.statuses), -1), report.statuses, strict=True):
+            if status is None:
+                if newest - number >= LOSS_THRESHOLD:
+                    self._lose(number, lost)
+                continue
+            if number < 0:
+                raise ProtocolError(ErrorCode.REPORT_ERROR, "report of datagrams before the first")
+            if delay is not None:
+                delay += status
+            entry = self._sent.get(number)
+            if entry is not None and not entry.acked:
+                self._acknowledge(entry, delay or 0, acked)
+        acked.reverse()
+        lost.reverse()
+        return Feedback(acked=acked, lost=lost, newest=feedback_newest)
+
+    def _continuous(self, delay16: int) -> int:
+        """One-way delay of the newest datagram, made continuous with those before it."""
+        self._delay = delay16 if self._delay is None else self._delay + tick_delta(delay16 & 0xFFFF, self._delay & 0xFFFF)
+        return self._delay
+
+    def _acknowledge(self, entry: SentDatagram, delay: int, acked: list[SentDatagram]) -> None:
+        if entry.lost:
+            entry.lost = False
+            self.lost -= 1
+        entry.acked = True
+        entry.delay_ticks = delay
+        self.acked += 1
+        acked.append(entry)
+
+    def _lose(self, number: int, lost: list[SentDatagram]) -> None:
+        entry = self._sent.get(number)
+        if entry is not None and not entry.acked and not entry.lost:
+            entry.lost = True
+            self.lost += 1
+            lost.append(entry)

@@ -1,0 +1,133 @@
+"""The send queue of one track: bounded, each frame with a deadline, every drop counted (specification section 8.1).
+
+QUIC's own datagram queue neither ends nor expires, so what waits, waits here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from voicestream.media import MediaFrame
+
+__all__ = ["AHEAD_DEADLINE", "QueuedFrame", "SendQueue"]
+
+AHEAD_DEADLINE: Final = 2.0
+"""Seconds that a frame sent ahead of its time may wait; a live one is useless long before."""
+
+
+class QueuedFrame(NamedTuple):
+    """A frame that waits to leave.
+
+    Attributes:
+        frame: The media.
+        ahead: It is sent faster than real time.
+        queued_at: Monotonic seconds.
+        deadline: Monotonic seconds after which it must not be sent.
+    """
+
+    frame: MediaFrame
+    ahead: bool
+    queued_at: float
+    deadline: float
+
+
+class SendQueue:
+    """Frames in the order in which they leave.
+
+    A talkspurt start that is dropped moves to the frame behind it, for the receiver must not wait for what never comes.
+
+    Args:
+        max_frames: Most frames held; at one more the oldest is dropped.
+        deadline: Seconds that a live frame may wait.
+
+    Attributes:
+        expired: Frames dropped because their deadline had passed.
+        overflowed: Frames dropped because the queue was full.
+        cleared: Frames dropped by a clear.
+    """
+
+    __slots__ = ("_deadline", "_frames", "_max_frames", "_start_owed", "cleared", "expired", "overflowed")
+
+    def __init__(self, *, max_frames: int, deadline: float) -> None:
+        self._frames: deque[QueuedFrame] = deque()
+        self._max_frames = max_frames
+        self._deadline = deadline
+        self._start_owed = False
+        self.expired = 0
+        self.overflowed = 0
+        self.cleared = 0
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @property
+    def oldest_at(self) -> float | None:
+        """When the frame at the head was queued; None when nothing waits."""
+        return self._frames[0].queued_at if self._frames else None
+
+    @property
+    def ends_talkspurt(self) -> bool:
+        """Whether the last frame of the queue ends a talkspurt, so that none follows soon."""
+        return bool(self._frames) and self._frames[-1].frame.talkspurt_end
+
+    def push(self, frame: MediaFrame, now: float, *, ahead: bool = False) -> None:
+        """Queue a frame; drop the oldest if that makes one too many."""
+        wait = max(AHEAD_DEADLINE, self._deadline) if ahead else self._deadline
+        self._frames.append(QueuedFrame(frame, ahead, now, now + wait))
+        if len(self._frames) > self._max_frames:
+            self._owe_start(self._frames.popleft())
+            self.overflowed += 1
+
+    def expire(self, now: float) -> int:
+        """Drop every frame whose deadline has passed; return how many."""
+        if all(entry.deadline >= now for entry in self._frames):
+            return 0
+        kept: deque[QueuedFrame] = deque()
+        for entry in self._frames:
+            if entry.deadline >= now:
+                kept.append(self._with_start(entry) if self._start_owed else entry)
+            else:
+                self._owe_start(entry)
+        dropped = len(self._frames) - len(kept)
+        self._frames = kept
+        self.expired += dropped
+        return dropped
+
+    def peek(self, index: int) -> QueuedFrame:
+        """The frame at `index` from the head, as it would leave."""
+        entry = self._frames[index]
+        return entry._replace(frame=_started(entry.frame)) if self._start_owed and index == 0 else entry
+
+    def pop(self) -> QueuedFrame:
+        """Take the frame at the head. Raises IndexError when nothing waits."""
+        entry = self._frames.popleft()
+        return self._with_start(entry) if self._start_owed else entry
+
+    def clear(self) -> int:
+        """Drop everything on behalf of a clear; return how many frames. What comes next starts a talkspurt by itself."""
+        dropped = len(self._frames)
+        self._frames.clear()
+        self._start_owed = False
+        self.cleared += dropped
+        return dropped
+
+    def _owe_start(self, dropped: QueuedFrame) -> None:
+        if dropped.frame.talkspurt_start:
+            self._start_owed = True
+
+    def _with_start(self, entry: QueuedFrame) -> QueuedFrame:
+        self._start_owed = False
+        return entry._replace(frame=_started(entry.frame))
+
+
+def _started(frame: MediaFrame) -> MediaFrame:
+    return MediaFrame(
+        track=frame.track,
+        pts=frame.pts,
+        units=frame.units,
+        payload=frame.payload,
+        clear_number=frame.clear_number,
+        talkspurt_start=True,
+        talkspurt_end=frame.talkspurt_end,
+    )

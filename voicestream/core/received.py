@@ -1,0 +1,73 @@
+"""Which media of a track has been received (specification section 6.1): full pts from 16 bits, duplicates, holes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from voicestream.wire.sequence import unwrap
+
+__all__ = ["WINDOW_UNITS", "ReceivedMedia"]
+
+WINDOW_UNITS: Final = 12000
+"""How far back duplicates are told from news, in pts units (30 s). What is older counts as received."""
+
+_FULL: Final = (1 << WINDOW_UNITS) - 1
+
+
+class ReceivedMedia:
+    """A bit for every unit of the last 30 s.
+
+    Attributes:
+        end_pts: End of the latest media received.
+    """
+
+    __slots__ = ("_mask", "_reference", "end_pts")
+
+    def __init__(self) -> None:
+        self.end_pts = 0
+        self._reference = 0
+        self._mask = 0  # bit i: the unit end_pts - 1 - i has been received
+
+    def full_pts(self, pts16: int) -> int:
+        """The full pts nearest to the latest one known."""
+        return unwrap(pts16, self._reference)
+
+    def anchor(self, pts: int) -> None:
+        """The sender names a full pts: what follows is near it. One that lies before what is known came late and changes nothing."""
+        self._reference = max(self._reference, pts)
+
+    def add(self, pts: int, units: int) -> bool:
+        """Note a frame; False when its beginning was received before (or is too old to tell)."""
+        if self.has(pts):
+            return False
+        end = pts + units
+        bits = (1 << units) - 1
+        if end > self.end_pts:
+            shift = end - self.end_pts
+            self._mask = ((self._mask << shift) & _FULL if shift < WINDOW_UNITS else 0) | bits
+            self.end_pts = end
+        else:
+            self._mask |= bits << (self.end_pts - end)
+        self._reference = max(self._reference, pts)
+        return True
+
+    def has(self, pts: int) -> bool:
+        """Whether this unit has been received, or is too old to tell."""
+        back = self.end_pts - 1 - pts
+        if back < 0:
+            return False
+        return back >= WINDOW_UNITS or bool(self._mask >> back & 1)
+
+    def holes(self, from_pts: int) -> list[tuple[int, int]]:
+        """(first pts, units) of what is missing between `from_pts` and the latest media, oldest first."""
+        first = max(from_pts, self.end_pts - WINDOW_UNITS)
+        found: list[tuple[int, int]] = []
+        start: int | None = None
+        for pts in range(first, self.end_pts):
+            missing = not self.has(pts)
+            if missing and start is None:
+                start = pts
+            elif not missing and start is not None:
+                found.append((start, pts - start))
+                start = None
+        return found

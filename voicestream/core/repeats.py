@@ -1,0 +1,100 @@
+"""Small frames that are repeated in datagrams until a report shows that one of them arrived (specification section 8.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from voicestream.wire.frame_values import Frame
+
+__all__ = ["GIVE_UP_AFTER", "REPEAT_INTERVAL", "RIDE_INTERVAL", "Repeats"]
+
+RIDE_INTERVAL: Final = 0.04
+"""Seconds between repeats that ride on a datagram which leaves anyway."""
+
+REPEAT_INTERVAL: Final = 0.1
+"""Seconds after which a repeat leaves in a datagram of its own."""
+
+GIVE_UP_AFTER: Final = 5.0
+"""Seconds after which repeating ends: what matters for longer goes on the control stream as well."""
+
+
+@dataclass(slots=True)
+class _Item:
+    frame: Frame
+    version: int
+    since: float
+    sent_at: float | None
+    patience: float
+
+
+class Repeats:
+    """Holds the newest frame of each kind that the far end is not known to have.
+
+    Kinds are few (three for each track and direction), which bounds it.
+    """
+
+    __slots__ = ("_items", "_version")
+
+    def __init__(self) -> None:
+        self._items: dict[Hashable, _Item] = {}
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, key: Hashable, frame: Frame, now: float, *, patience: float = 0.0) -> None:
+        """Begin to repeat `frame`, in place of an older one of the same key.
+
+        Args:
+            key: Kind of the frame.
+            frame: The frame.
+            now: Monotonic seconds.
+            patience: Seconds that the first one may wait for a datagram that leaves anyway.
+        """
+        self._version += 1
+        self._items[key] = _Item(frame, self._version, now, None, patience)
+
+    def withdraw(self, key: Hashable) -> None:
+        """Stop repeating, for the matter is settled."""
+        self._items.pop(key, None)
+
+    def confirm(self, key: Hashable, version: int) -> None:
+        """A datagram with this version has arrived."""
+        item = self._items.get(key)
+        if item is not None and item.version == version:
+            del self._items[key]
+
+    def riding(self, now: float) -> list[tuple[Hashable, int, Frame]]:
+        """(key, version, frame) of what should ride on a datagram that leaves now; call `sent` for those that do."""
+        self._give_up(now)
+        return [
+            (key, item.version, item.frame)
+            for key, item in self._items.items()
+            if item.sent_at is None or now - item.sent_at >= RIDE_INTERVAL
+        ]
+
+    def sent(self, key: Hashable, now: float) -> None:
+        """The frame of this key is in a datagram that leaves now."""
+        item = self._items.get(key)
+        if item is not None:
+            item.sent_at = now
+
+    def due_alone(self, now: float) -> bool:
+        """Whether something should leave now even if nothing else does."""
+        self._give_up(now)
+        timer = self.next_timer()
+        return timer is not None and now >= timer
+
+    def next_timer(self) -> float | None:
+        """When something will have to leave by itself, or None."""
+        return min(map(_due_at, self._items.values()), default=None)
+
+    def _give_up(self, now: float) -> None:
+        for key in [key for key, item in self._items.items() if now - item.since > GIVE_UP_AFTER]:
+            del self._items[key]
+
+
+def _due_at(item: _Item) -> float:
+    return item.since + item.patience if item.sent_at is None else item.sent_at + REPEAT_INTERVAL

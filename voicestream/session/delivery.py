@@ -1,0 +1,137 @@
+"""Where received media goes: to a playout, to an ordered reader, or to a bounded store until one of them is there."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple, Protocol
+
+from voicestream.config import UNITS_PER_SECOND
+from voicestream.media import MediaFrame, SourceKind
+
+__all__ = ["KEPT_UNITS", "Delivery", "LivePlayout", "OrderedSink"]
+
+KEPT_UNITS: Final = 10 * UNITS_PER_SECOND
+"""Media kept while nobody listens (10 s); the oldest is dropped and counted."""
+
+MAX_KEPT: Final = 1000
+"""Frames kept while nobody listens."""
+
+
+class LivePlayout(Protocol):
+    """What a session needs of a playout; `voicestream.core.playout.Playout` has it."""
+
+    @property
+    def level_units(self) -> float: ...
+    @property
+    def target_units(self) -> float: ...
+    @property
+    def playhead_pts(self) -> int: ...
+    def insert(self, frame: MediaFrame, now: float, *, kind: SourceKind = ..., send_time: float | None = ...) -> None: ...
+    def set_ahead(self, from_pts: int, ahead: bool) -> None: ...
+    def clear(self, from_pts: int, to_pts: int, number: int) -> int: ...
+    def finish(self, pts: int) -> None: ...
+
+
+class OrderedSink(Protocol):
+    """What a session needs of an ordered reader; `voicestream.core.playout.OrderedReader` has it."""
+
+    def insert(self, frame: MediaFrame, now: float) -> None: ...
+    def clear(self, from_pts: int | None = ..., to_pts: int | None = ..., number: int | None = ...) -> int: ...
+    def finish(self, pts: int | None = ...) -> None: ...
+
+
+class _Kept(NamedTuple):
+    frame: MediaFrame
+    at: float
+    kind: SourceKind
+    send_time: float | None
+
+
+class Delivery:
+    """Hands media of one track over.
+
+    Attributes:
+        playout: The attached playout, if any.
+        ordered: The attached ordered reader, if any.
+        dropped: Frames dropped because nobody listened for too long.
+    """
+
+    __slots__ = ("_ahead", "_cleared", "_finish_pts", "_kept", "_kept_units", "dropped", "ordered", "playout")
+
+    def __init__(self) -> None:
+        self.playout: LivePlayout | None = None
+        self.ordered: OrderedSink | None = None
+        self.dropped = 0
+        self._kept: deque[_Kept] = deque()
+        self._kept_units = 0
+        self._ahead: tuple[int, bool] | None = None
+        self._cleared: tuple[int, int] | None = None
+        self._finish_pts: int | None = None
+
+    @property
+    def attached(self) -> bool:
+        """Whether anybody listens."""
+        return self.playout is not None or self.ordered is not None
+
+    def insert(self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None) -> None:
+        """Hand over a frame."""
+        if self.playout is not None:
+            self.playout.insert(frame, now, kind=kind, send_time=send_time)
+        if self.ordered is not None:
+            self.ordered.insert(frame, now)
+        if not self.attached:
+            self._kept.append(_Kept(frame, now, kind, send_time))
+            self._kept_units += frame.units
+            while self._kept_units > KEPT_UNITS or len(self._kept) > MAX_KEPT:
+                self._kept_units -= self._kept.popleft().frame.units
+                self.dropped += 1
+
+    def set_ahead(self, from_pts: int, ahead: bool) -> None:
+        """Say how the talkspurt from this pts on is sent."""
+        self._ahead = (from_pts, ahead)
+        if self.playout is not None:
+            self.playout.set_ahead(from_pts, ahead)
+
+    def clear(self, from_pts: int, to_pts: int, number: int) -> int | None:
+        """Void the media before `to_pts`; returns the pts that was heard, or else read, if a listener knows it."""
+        self._cleared = (to_pts, number)
+        kept = [one for one in self._kept if one.frame.pts >= to_pts]
+        self._kept_units = sum(one.frame.units for one in kept)
+        self._kept = deque(kept)
+        heard = None if self.ordered is None else self.ordered.clear(0, to_pts, number)
+        return heard if self.playout is None else self.playout.clear(from_pts, to_pts, number)
+
+    def finish(self, pts: int) -> None:
+        """No media at or after this pts follows."""
+        self._finish_pts = pts
+        for sink in (self.playout, self.ordered):
+            if sink is not None:
+                sink.finish(pts)
+
+    def attach_playout(self, playout: LivePlayout) -> None:
+        """Play from now on, in place of a playout attached before; what was kept goes first."""
+        self.playout = playout
+        if self._cleared is not None:
+            playout.clear(0, *self._cleared)
+        if self._ahead is not None:
+            playout.set_ahead(*self._ahead)
+        for one in self._take_kept():
+            playout.insert(one.frame, one.at, kind=one.kind, send_time=one.send_time)
+        if self._finish_pts is not None:
+            playout.finish(self._finish_pts)
+
+    def attach_ordered(self, reader: OrderedSink) -> None:
+        """Read in order from now on, in place of a reader attached before; what was kept goes first."""
+        self.ordered = reader
+        if self._cleared is not None:
+            reader.clear(0, *self._cleared)
+        for one in self._take_kept():
+            reader.insert(one.frame, one.at)
+        if self._finish_pts is not None:
+            reader.finish(self._finish_pts)
+
+    def _take_kept(self) -> list[_Kept]:
+        kept = list(self._kept)
+        self._kept.clear()
+        self._kept_units = 0
+        return kept

@@ -1,0 +1,181 @@
+"""Datagrams out and in: what goes together into one, and who takes what comes (specification section 4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from voicestream.codepoints import ErrorCode
+from voicestream.core.keepalive import Keepalive
+from voicestream.core.lifecycle import Role, State
+from voicestream.errors import ProtocolError
+from voicestream.media import SourceKind
+from voicestream.session.grease import Grease
+from voicestream.session.hub import Hub
+from voicestream.session.planner import Planner
+from voicestream.session.reports import Reports
+from voicestream.session.sender import Bundle
+from voicestream.session.tracks import Tracks
+from voicestream.wire import frame_values as frames
+from voicestream.wire.datagram import HEADER_SIZE, Datagram, decode_datagram, encode_datagram
+from voicestream.wire.frames import frame_size
+from voicestream.wire.sequence import ticks
+
+__all__ = ["Link"]
+
+class Link:
+    """Puts datagrams together and takes them apart.
+
+    Attributes:
+        reports: Reports both ways, the clocks and the logs behind them.
+        keepalive: Watches for silence.
+    """
+
+    __slots__ = ("_early", "_grease", "_hub", "_planner", "_takers", "_tracks", "keepalive", "reports")
+
+    def __init__(self, hub: Hub, tracks: Tracks, planner: Planner, grease: Grease) -> None:
+        self._hub = hub
+        self._tracks = tracks
+        self._planner = planner
+        self._grease = grease
+        self._early: deque[tuple[bytes, float]] = deque()
+        self.reports = Reports()
+        self.keepalive = Keepalive() if hub.lifecycle.role is Role.CLIENT else Keepalive(None)
+        self._takers: Mapping[type, Callable[[Any, float], None]] = {
+            frames.AnchorFrame: lambda frame, now: tracks.incoming(frame.track).on_anchor(frame),
+            frames.ClearFrame: lambda frame, now: tracks.on_clear(frame.message, now),
+            frames.ClearedFrame: lambda frame, now: tracks.on_cleared(frame.message, now),
+            frames.ProgressFrame: lambda frame, now: tracks.on_progress(frame.message, now),
+            frames.PaddingFrame: lambda frame, now: None,
+            frames.UnknownFrame: self._count_unknown,
+            frames.CopyFrame: self._count_unused,
+            frames.RepairFrame: self._count_unused,
+            frames.MissingFrame: self._count_unused,
+            frames.ProbeFrame: self._count_unused,
+        }
+
+    # In
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take a datagram.
+
+        Raises:
+            ProtocolError: The peer broke a rule.
+        """
+        counts = self._hub.counts
+        if self._hub.lifecycle.state is State.CALLING:
+            self._keep_early(data, now)
+            return
+        if not self._hub.is_open:
+            raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")
+        counts.datagrams_received += 1
+        counts.bytes_received += len(data)
+        datagram = decode_datagram(data)
+        reports = self.reports
+        if not reports.arrived(datagram, len(data), now):
+            return
+        send_time = reports.times.seconds(datagram.send_tick, now)
+        for frame in datagram.frames:
+            if isinstance(frame, frames.AudioFrame):
+                self._tracks.incoming(frame.track).on_media(frame, SourceKind.AUDIO, now, send_time)
+            elif isinstance(frame, frames.RetransmissionFrame):
+                self._tracks.incoming(frame.track).on_media(frame, SourceKind.RETRANSMISSION, now, send_time)
+            elif isinstance(frame, frames.ReportFrame):
+                self._on_report(frame, datagram.send_tick, now)
+            else:
+                self._takers[type(frame)](frame, now)
+
+    def opened(self, now: float) -> None:
+        """The session is open: take what came too early, and watch for silence.
+
+        Raises:
+            ProtocolError: The peer broke a rule.
+        """
+        self.keepalive.sent(now)
+        while self._early:
+            self.receive(*self._early.popleft())
+
+    def _keep_early(self, data: bytes, now: float) -> None:
+        """A client keeps what overtook ACCEPT; the oldest goes when there is too much."""
+        self._early.append((data, now))
+        if len(self._early) > self._hub.config.limits.early_datagrams:
+            self._early.popleft()
+            self._hub.counts.early_datagrams_dropped += 1
+
+    def _on_report(self, report: frames.ReportFrame, reply_tick: int, now: float) -> None:
+        self._hub.counts.reports_received += 1
+        feedback = self.reports.on_report(report, reply_tick, now)
+        for datagram in feedback.acked:
+            self._tracks.on_acked(datagram)
+        for datagram in feedback.lost:
+            self._tracks.on_lost(datagram)
+        self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)
+
+    def _count_unknown(self, frame: Any, now: float) -> None:
+        self._hub.counts.frames_unknown += 1
+
+    def _count_unused(self, frame: Any, now: float) -> None:
+        self._hub.counts.frames_unused += 1
+
+    # Out
+
+    def send(self, now: float) -> list[bytes]:
+        """The datagrams that leave now."""
+        if not self._hub.is_open:
+            return []
+        out: list[bytes] = []
+        for sender in self._tracks.senders.values():
+            for bundle in sender.take(now, self._planner.plan.bundle):
+                self._ride(bundle, now, alone=False)
+                out.append(self._seal(bundle, now))
+        if self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
+            bundle = Bundle()
+            self._ride(bundle, now, alone=True)
+            out.append(self._seal(bundle, now))
+        if not out and self.keepalive.due(now):
+            self._hub.counts.keepalives_sent += 1
+            out.append(self._seal(Bundle(), now))
+        return out
+
+    def timers(self) -> list[float | None]:
+        """When something will have to leave by itself."""
+        return [
+            self.reports.schedule.next_timer(),
+            self._hub.outgoing.repeats.next_timer(),
+            self.keepalive.next_timer(),
+            *self._tracks.timers(self._planner.plan.bundle),
+        ]
+
+    def _ride(self, bundle: Bundle, now: float, *, alone: bool) -> None:
+        """Put a report and repeats before the media of a datagram: a clear is known before the audio that follows it."""
+        riders: list[frames.Frame] = []
+        room = self._hub.peer.max_datagram_size - bundle.size
+        schedule = self.reports.schedule
+        if schedule.due_alone(now) or schedule.rides(now):
+            own_bytes = HEADER_SIZE if alone and not len(self._hub.outgoing.repeats) else 0
+            report = self.reports.make(now, room, self._tracks.playout_entries(), own_bytes=own_bytes, may_wait=not alone)
+            if report is not None:
+                riders.append(report)
+                room -= frame_size(report)
+        for key, version, frame in self._hub.outgoing.repeats.riding(now):
+            size = frame_size(frame)
+            if size <= room:
+                riders.append(frame)
+                room -= size
+                bundle.tokens.append((key, version))
+                self._hub.outgoing.repeats.sent(key, now)
+        grease = self._grease.frame()
+        if grease is not None and frame_size(grease) <= room:
+            riders.append(grease)
+        bundle.frames[:0] = riders
+
+    def _seal(self, bundle: Bundle, now: float) -> bytes:
+        sent = self.reports.sent
+        datagram = Datagram(number=sent.next_number & 0xFFFF, send_tick=ticks(now), frames=tuple(bundle.frames))
+        data = encode_datagram(datagram)
+        sent.sent(len(data), now, media=tuple(bundle.media), tokens=tuple(bundle.tokens))
+        self.keepalive.sent(now)
+        self._hub.counts.datagrams_sent += 1
+        self._hub.counts.bytes_sent += len(data)
+        return data

@@ -1,0 +1,199 @@
+"""The receiving side of one track: duplicates, clears, delivery, and what the far end is told of the playing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from voicestream.codepoints import ErrorCode
+from voicestream.config import Track
+from voicestream.core.clear import ReceiverClears
+from voicestream.core.played import PlayedLog
+from voicestream.core.received import ReceivedMedia
+from voicestream.core.timeline import MAX_PTS
+from voicestream.errors import ProtocolError
+from voicestream.events import RemoteCleared, RemoteFinished
+from voicestream.media import MediaFrame, SourceKind
+from voicestream.session.delivery import Delivery, LivePlayout, OrderedSink
+from voicestream.session.hub import Hub
+from voicestream.wire import messages as wire
+from voicestream.wire.frame_values import AnchorFrame, AudioFrame, PlayoutEntry, ProgressFrame, RetransmissionFrame
+from voicestream.wire.opus_toc import frame_units
+
+__all__ = ["Receiver", "ReceiverCounts"]
+
+PROGRESS_PATIENCE: Final = 0.1
+"""Seconds that a PROGRESS may wait for a datagram that leaves anyway."""
+
+CONTROL_PROGRESS_EVERY: Final = 4
+"""Every so many PROGRESS also goes on the control stream, for a path that carries no datagrams."""
+
+
+@dataclass(slots=True)
+class ReceiverCounts:
+    """What happened to the media of one track."""
+
+    frames: int = 0
+    payload_bytes: int = 0
+    duplicates: int = 0
+    stale: int = 0
+    retransmissions: int = 0
+    progress_told: int = 0
+
+
+class Receiver:
+    """Receives one track.
+
+    Attributes:
+        track: What it carries.
+        media: What has come.
+        clears: Its clears.
+        played: What has been played.
+        delivery: Where the media goes.
+        counts: Counters.
+    """
+
+    __slots__ = ("_hub", "clears", "counts", "delivery", "media", "played", "track")
+
+    def __init__(self, hub: Hub, track: Track) -> None:
+        self._hub = hub
+        self.track = track
+        self.media = ReceivedMedia()
+        self.clears = ReceiverClears(track.track_id)
+        self.played = PlayedLog(track.track_id)
+        self.delivery = Delivery()
+        self.counts = ReceiverCounts()
+
+    # For the owner of the session
+
+    def attach_playout(self, playout: LivePlayout) -> None:
+        """Play the track with `playout` from now on. What was kept until now (at most 10 s) goes to it first."""
+        self.delivery.attach_playout(playout)
+
+    def attach_ordered(self, reader: OrderedSink) -> None:
+        """Give the track to `reader` from now on. What was kept until now (at most 10 s) goes to it first."""
+        self.delivery.attach_ordered(reader)
+
+    # What comes in datagrams
+
+    def on_media(self, frame: AudioFrame | RetransmissionFrame, kind: SourceKind, now: float, send_time: float) -> None:
+        """A coded frame has come."""
+        units = frame_units(self.track, frame.payload)
+        pts = self.media.full_pts(frame.pts)
+        if pts >= MAX_PTS:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"pts {pts} of track {self.track.track_id} is absurd")
+        if self.played.finish_pts is not None and pts >= self.played.finish_pts:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
+        older_end = self.media.end_pts
+        if not self.media.add(pts, units):
+            self.counts.duplicates += 1
+            return
+        number = self.clears.number_of(frame.clear_number)
+        if self.clears.overtaken(number, min(older_end, pts)):
+            self._clear(now, by_sender=True)
+        if self.clears.is_stale(number, pts):
+            self.counts.stale += 1
+            self._hub.record(now, "receive:stale", track=self.track.track_id, pts=pts)
+            return
+        self.counts.frames += 1
+        self.counts.payload_bytes += len(frame.payload)
+        self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
+        media = MediaFrame(
+            track=self.track.track_id,
+            pts=pts,
+            units=units,
+            payload=frame.payload,
+            clear_number=number,
+            talkspurt_start=frame.talkspurt_start,
+            talkspurt_end=frame.talkspurt_end,
+        )
+        self.delivery.insert(media, now, kind, send_time)
+
+    def on_anchor(self, anchor: AnchorFrame) -> None:
+        """The full pts of what follows."""
+        if anchor.pts >= MAX_PTS:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"pts {anchor.pts} of track {self.track.track_id} is absurd")
+        self.media.anchor(anchor.pts)
+        self.delivery.set_ahead(anchor.pts, anchor.ahead)
+
+    # Clear, finish, and what was played
+
+    def request_clear(self, now: float) -> int:
+        """Ask the far end to stop talking; returns the clear's number."""
+        clear = self.clears.request(self.played.played_pts or 0, self.media.end_pts)
+        self._hub.send(clear, now, repeat=self._request_key)
+        self._clear(now, by_sender=False)
+        return clear.number
+
+    def on_clear(self, clear: wire.Clear, now: float) -> None:
+        """The far end voids what it sent, or answers our request."""
+        if clear.to_pts >= MAX_PTS:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"pts {clear.to_pts} of track {self.track.track_id} is absurd")
+        by_sender = clear.number > self.clears.number
+        if self.clears.received(clear):
+            self._clear(now, by_sender=by_sender)
+        if self.clears.answered:
+            self._hub.outgoing.repeats.withdraw(self._request_key)
+
+    def _clear(self, now: float, *, by_sender: bool) -> None:
+        track, number, to_pts = self.track.track_id, self.clears.number, self.clears.to_pts
+        heard = self.delivery.clear(self.played.played_pts or 0, to_pts, number)
+        self.played.clear(number, to_pts, heard, now)
+        self._hub.record(now, "clear:received", track=track, number=number, to_pts=to_pts, by_sender=by_sender)
+        if by_sender:
+            self._hub.events.put(RemoteCleared(track=track, number=number, to_pts=to_pts))
+
+    def on_finish(self, finish: wire.Finish, now: float) -> None:
+        """No audio at or after a pts follows."""
+        if self.played.finish_pts is not None:
+            raise ProtocolError(ErrorCode.UNEXPECTED_MESSAGE, f"FINISH for track {self.track.track_id} twice")
+        if finish.pts < self.media.end_pts:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
+        self.played.finish_pts = finish.pts
+        self.delivery.finish(finish.pts)
+        self._hub.events.put(RemoteFinished(track=self.track.track_id, pts=finish.pts))
+
+    def report_played(self, pts: int, now: float) -> None:
+        """The player's word; see `Session.report_played`."""
+        for message in self.played.played(pts, now):
+            if isinstance(message, wire.Progress):
+                self._tell_progress(message, now)
+            elif isinstance(message, wire.Cleared):
+                self._tell_cleared(message, now)
+            else:
+                self._hub.outgoing.repeats.withdraw(self._progress_key)
+                self._hub.send(message, now)
+
+    def handle_timer(self, now: float) -> None:
+        """Confirm a clear of which the player has said nothing."""
+        for message in self.played.due(now):
+            self._tell_cleared(message, now)
+
+    def playout_entry(self) -> PlayoutEntry | None:
+        """How the playout stands, for a report."""
+        playout = self.delivery.playout
+        if playout is None:
+            return None
+        return PlayoutEntry(
+            track=self.track.track_id,
+            playhead=max(0, playout.playhead_pts) & 0xFFFF,
+            level_units=max(0, round(playout.level_units)),
+            target_units=max(0, round(playout.target_units)),
+        )
+
+    @property
+    def _request_key(self) -> tuple[str, int]:
+        return "clear request", self.track.track_id
+
+    @property
+    def _progress_key(self) -> tuple[str, int]:
+        return "progress", self.track.track_id
+
+    def _tell_progress(self, message: wire.Progress, now: float) -> None:
+        self._hub.outgoing.repeats.put(self._progress_key, ProgressFrame(message=message), now, patience=PROGRESS_PATIENCE)
+        if self.counts.progress_told % CONTROL_PROGRESS_EVERY == 0:
+            self._hub.send(message, now)
+        self.counts.progress_told += 1
+
+    def _tell_cleared(self, message: wire.Cleared, now: float) -> None:
+        self._hub.send(message, now, repeat=("cleared", self.track.track_id))

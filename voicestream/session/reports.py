@@ -1,0 +1,81 @@
+"""Reports both ways: what arrived here goes out, what arrived there comes in (specification section 4.4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from voicestream.core.allocator import WIRE_OVERHEAD
+from voicestream.core.clock import RemoteClock, SendTimes
+from voicestream.core.feedback import ArrivalLog, Feedback, ReportSchedule, SentLog
+from voicestream.wire.datagram import Datagram
+from voicestream.wire.frame_values import PaddingFrame, PlayoutEntry, ReportFrame
+from voicestream.wire.frames import frame_size
+
+__all__ = ["Reports"]
+
+_FIXED: Final = 11  # type, length, newest, arrival and count, at their longest
+_STATUS: Final = 4
+_ENTRY: Final = 11
+
+
+class Reports:
+    """The two logs, the schedule and the clocks.
+
+    Attributes:
+        arrivals: What arrived here.
+        schedule: When that is told.
+        sent: What was sent from here.
+        clock: The far end's clock.
+        times: When what arrives was sent, on the far end's clock.
+    """
+
+    __slots__ = ("arrivals", "clock", "schedule", "sent", "times")
+
+    def __init__(self) -> None:
+        self.arrivals = ArrivalLog()
+        self.schedule = ReportSchedule()
+        self.sent = SentLog()
+        self.clock = RemoteClock()
+        self.times = SendTimes()
+
+    def arrived(self, datagram: Datagram, size: int, now: float) -> bool:
+        """Note a datagram; False for one that came before."""
+        if self.arrivals.arrived(datagram, now) is None:
+            return False
+        frames = datagram.frames
+        eliciting = not frames or any(not isinstance(frame, ReportFrame | PaddingFrame) for frame in frames)
+        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting)
+        return True
+
+    def make(
+        self, now: float, room: int, playout: tuple[PlayoutEntry, ...], *, own_bytes: int = 0, may_wait: bool = False
+    ) -> ReportFrame | None:
+        """The report that leaves now.
+
+        Args:
+            now: Monotonic seconds.
+            room: Bytes that it may take.
+            playout: State of the playouts.
+            own_bytes: What the datagram costs that is there for the report alone.
+            may_wait: A better occasion follows, so that there need be no report when not all of it fits.
+        """
+        if not self.schedule.playout_due:
+            playout = ()
+        twice = self.schedule.twice
+        statuses = (room - _FIXED - _ENTRY * len(playout)) // _STATUS
+        if may_wait and statuses < self.arrivals.pending(twice=twice):
+            return None
+        report = self.arrivals.report(room=max(statuses, 0), twice=twice, playout=playout)
+        self.schedule.left(frame_size(report) + own_bytes, now, with_playout=bool(playout))
+        return report
+
+    def on_report(self, report: ReportFrame, reply_tick: int, now: float) -> Feedback:
+        """Take a report of the far end, which left there at `reply_tick`.
+
+        Raises:
+            ProtocolError: REPORT_ERROR.
+        """
+        feedback = self.sent.reported(report)
+        if feedback.newest is not None:
+            self.clock.echo(feedback.newest.sent_at, report.arrival, reply_tick, now)
+        return feedback

@@ -1,0 +1,228 @@
+"""What a session did, in numbers: frozen, with units in the names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from voicestream.config import PTS_UNIT_MS
+
+if TYPE_CHECKING:
+    from voicestream.session.app_events import AppEvents
+    from voicestream.session.hub import Hub
+    from voicestream.session.link import Link
+    from voicestream.session.tracks import Tracks
+
+__all__ = ["SessionStats", "TrackStats", "collect"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackStats:
+    """One track. What concerns a direction that the track does not have is zero; pts count units of 2.5 ms.
+
+    Attributes:
+        track: 0 to 3.
+        frames_sent: Frames that left.
+        payload_bytes_sent: Their coded bytes.
+        frames_lost: Sent frames whose datagram the far end reports as lost.
+        frames_expired: Frames dropped in the send queue because their deadline had passed.
+        frames_overflowed: Frames dropped because the send queue was full.
+        frames_cleared: Frames dropped in the send queue by a clear.
+        frames_queued: Frames that wait in the send queue.
+        frames_received: Frames handed to the application, or kept for it.
+        payload_bytes_received: Their coded bytes.
+        frames_duplicate: Frames that came again.
+        frames_stale: Frames that a clear had voided when they came.
+        frames_unheard: Frames dropped because nobody listened for 10 s.
+        frames_retransmitted: Frames that came as a retransmission.
+        next_pts: Pts of the next frame to send.
+        received_pts: End of the latest media received.
+        played_pts: How far this end has played what it receives.
+        far_played_pts: How far the far end has played what this end sends.
+        far_level_ms: Media held by the far end's playout, in milliseconds.
+        far_target_ms: Media that the far end's playout wants to hold, in milliseconds.
+        clears_sent: Clear number of the sending direction.
+        clears_received: Clear number of the receiving direction.
+    """
+
+    track: int
+    frames_sent: int = 0
+    payload_bytes_sent: int = 0
+    frames_lost: int = 0
+    frames_expired: int = 0
+    frames_overflowed: int = 0
+    frames_cleared: int = 0
+    frames_queued: int = 0
+    frames_received: int = 0
+    payload_bytes_received: int = 0
+    frames_duplicate: int = 0
+    frames_stale: int = 0
+    frames_unheard: int = 0
+    frames_retransmitted: int = 0
+    next_pts: int = 0
+    received_pts: int = 0
+    played_pts: int = 0
+    far_played_pts: int = 0
+    far_level_ms: float = 0.0
+    far_target_ms: float = 0.0
+    clears_sent: int = 0
+    clears_received: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionStats:
+    """A session up to now.
+
+    Attributes:
+        state: Name of its state.
+        rtt_ms: Smoothed round-trip time in milliseconds, None before the first report; likewise the next two.
+        latest_rtt_ms: Newest sample.
+        min_rtt_ms: Smallest sample.
+        clock_offset_ms: The far end's clock less ours, modulo 16384 ms; None before the first report.
+        clock_error_ms: Bound of that offset's error; None before the first report.
+        datagrams_sent: Datagrams that left.
+        bytes_sent: Bytes of VoiceStream in them.
+        datagrams_received: Datagrams that came.
+        bytes_received: Bytes of VoiceStream in them.
+        datagrams_duplicate: Datagrams that came again, or much too late.
+        datagrams_acked: Sent datagrams that the far end reports as arrived.
+        datagrams_lost: Sent datagrams that it reports as lost.
+        datagrams_unreported: Sent datagrams of which it never said anything.
+        loss_share: Lost part of the reported ones, 0 to 1.
+        early_datagrams_dropped: Datagrams that came before ACCEPT, too many to keep.
+        reports_sent: Reports that left.
+        report_bytes_sent: Their bytes.
+        reports_received: Reports that came.
+        keepalives_sent: Datagrams sent only to keep the path.
+        messages_sent: Control messages sent.
+        messages_received: Control messages received.
+        messages_unknown: Control messages of a type that this version does not know.
+        frames_unknown: Datagram frames of a type that this version does not know.
+        frames_unused: Datagram frames that this version knows and makes no use of.
+        events_sent: Application events given to `send_event`.
+        event_bytes_sent: Their payload.
+        events_waiting: Application events that have not left completely.
+        events_received: Application events received.
+        event_bytes_received: Their payload.
+        events_duplicate: Application events that came again.
+        events_dropped: Events that the owner of the session did not fetch in time.
+        event_rate_bps: Bits per second that application events get at present.
+        tracks: The tracks, by ascending id.
+    """
+
+    state: str
+    rtt_ms: float | None
+    latest_rtt_ms: float | None
+    min_rtt_ms: float | None
+    clock_offset_ms: float | None
+    clock_error_ms: float | None
+    datagrams_sent: int
+    bytes_sent: int
+    datagrams_received: int
+    bytes_received: int
+    datagrams_duplicate: int
+    datagrams_acked: int
+    datagrams_lost: int
+    datagrams_unreported: int
+    loss_share: float
+    early_datagrams_dropped: int
+    reports_sent: int
+    report_bytes_sent: int
+    reports_received: int
+    keepalives_sent: int
+    messages_sent: int
+    messages_received: int
+    messages_unknown: int
+    frames_unknown: int
+    frames_unused: int
+    events_sent: int
+    event_bytes_sent: int
+    events_waiting: int
+    events_received: int
+    event_bytes_received: int
+    events_duplicate: int
+    events_dropped: int
+    event_rate_bps: float
+    tracks: tuple[TrackStats, ...]
+
+
+def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, now: float) -> SessionStats:
+    """Gather the numbers from the parts of a session."""
+    reports, counts = link.reports, hub.counts
+    clock, sent = reports.clock, reports.sent
+    offset = clock.offset()
+    return SessionStats(
+        state=hub.lifecycle.state.value,
+        rtt_ms=_ms(clock.rtt),
+        latest_rtt_ms=_ms(clock.latest_rtt),
+        min_rtt_ms=_ms(clock.min_rtt),
+        clock_offset_ms=_ms(offset),
+        clock_error_ms=None if offset is None else _ms(clock.error(now)),
+        datagrams_sent=counts.datagrams_sent,
+        bytes_sent=counts.bytes_sent,
+        datagrams_received=counts.datagrams_received,
+        bytes_received=counts.bytes_received,
+        datagrams_duplicate=reports.arrivals.duplicates,
+        datagrams_acked=sent.acked,
+        datagrams_lost=sent.lost,
+        datagrams_unreported=sent.unreported,
+        loss_share=sent.lost / max(1, sent.lost + sent.acked),
+        early_datagrams_dropped=counts.early_datagrams_dropped,
+        reports_sent=reports.schedule.sent,
+        report_bytes_sent=reports.schedule.sent_bytes,
+        reports_received=counts.reports_received,
+        keepalives_sent=counts.keepalives_sent,
+        messages_sent=counts.messages_sent,
+        messages_received=counts.messages_received,
+        messages_unknown=counts.messages_unknown,
+        frames_unknown=counts.frames_unknown,
+        frames_unused=counts.frames_unused,
+        events_sent=counts.events_sent,
+        event_bytes_sent=counts.event_bytes_sent,
+        events_waiting=app_events.outbox.waiting,
+        events_received=counts.events_received,
+        event_bytes_received=counts.event_bytes_received,
+        events_duplicate=app_events.inbox.duplicates,
+        events_dropped=hub.events.dropped,
+        event_rate_bps=app_events.outbox.rate_bps(),
+        tracks=tuple(_track(tracks, track) for track in sorted(tracks.senders.keys() | tracks.receivers.keys())),
+    )
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _track(tracks: Tracks, track: int) -> TrackStats:
+    values: dict[str, float] = {}
+    sender = tracks.senders.get(track)
+    if sender is not None:
+        counts = sender.counts
+        values |= {
+            "frames_sent": counts.frames,
+            "payload_bytes_sent": counts.payload_bytes,
+            "frames_lost": counts.frames_lost,
+            "frames_expired": sender.queue.expired,
+            "frames_overflowed": sender.queue.overflowed,
+            "frames_cleared": sender.queue.cleared,
+            "frames_queued": len(sender.queue),
+            "next_pts": sender.timeline.next_pts,
+            "far_played_pts": counts.played_pts,
+            "far_level_ms": counts.far_level_units * PTS_UNIT_MS,
+            "far_target_ms": counts.far_target_units * PTS_UNIT_MS,
+            "clears_sent": sender.clears.number,
+        }
+    receiver = tracks.receivers.get(track)
+    if receiver is not None:
+        values |= {
+            "frames_received": receiver.counts.frames,
+            "payload_bytes_received": receiver.counts.payload_bytes,
+            "frames_duplicate": receiver.counts.duplicates,
+            "frames_stale": receiver.counts.stale,
+            "frames_unheard": receiver.delivery.dropped,
+            "frames_retransmitted": receiver.counts.retransmissions,
+            "received_pts": receiver.media.end_pts,
+            "played_pts": receiver.played.played_pts or 0,
+            "clears_received": receiver.clears.number,
+        }
+    return TrackStats(track=track, **values)  # type: ignore[arg-type]  # counts are whole, milliseconds are not

@@ -1,0 +1,133 @@
+"""The tracks of a session: which sender or receiver a message, a frame or a verb is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from voicestream.codepoints import ErrorCode
+from voicestream.config import Track
+from voicestream.core.feedback import SentDatagram
+from voicestream.errors import ProtocolError
+from voicestream.session.hub import Hub
+from voicestream.session.receiver import Receiver
+from voicestream.session.sender import ANCHOR_KEY, Sender
+from voicestream.wire import messages as wire
+from voicestream.wire.frame_values import PlayoutEntry
+
+__all__ = ["Tracks"]
+
+
+class Tracks:
+    """Senders and receivers by track id.
+
+    Attributes:
+        senders: Tracks that this end sends.
+        receivers: Tracks that this end receives.
+    """
+
+    __slots__ = ("_hub", "receivers", "senders")
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.senders: dict[int, Sender] = {}
+        self.receivers: dict[int, Receiver] = {}
+
+    def open(self, agreed: Iterable[Track]) -> None:
+        """Set up what was agreed."""
+        for track in agreed:
+            if track.send:
+                self.senders[track.track_id] = Sender(self._hub, track)
+            if track.receive:
+                self.receivers[track.track_id] = Receiver(self._hub, track)
+
+    # For the application: a track that is not there is its mistake
+
+    def sender(self, track: int) -> Sender:
+        """The sender of a track. Raises ValueError when this end does not send it."""
+        if track not in self.senders:
+            raise ValueError(f"track {track} is not sent in this session; those that are: {sorted(self.senders)}")
+        return self.senders[track]
+
+    def receiver(self, track: int) -> Receiver:
+        """The receiver of a track. Raises ValueError when this end does not receive it."""
+        if track not in self.receivers:
+            raise ValueError(f"track {track} is not received in this session; those that are: {sorted(self.receivers)}")
+        return self.receivers[track]
+
+    # For the peer: a track that is not there is its mistake
+
+    def outgoing(self, track: int) -> Sender:
+        """The sender that the peer speaks of. Raises ProtocolError (TRACK_ERROR)."""
+        sender = self.senders.get(track)
+        if sender is None:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {track} is not one that this end sends")
+        return sender
+
+    def incoming(self, track: int) -> Receiver:
+        """The receiver that the peer speaks of. Raises ProtocolError (TRACK_ERROR)."""
+        receiver = self.receivers.get(track)
+        if receiver is None:
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {track} is not one that this end receives")
+        return receiver
+
+    def on_clear(self, message: wire.Clear, now: float) -> None:
+        """CLEAR, from either end of the track."""
+        if message.from_receiver:
+            self.outgoing(message.track).on_clear(message, now)
+        else:
+            self.incoming(message.track).on_clear(message, now)
+
+    def on_cleared(self, message: wire.Cleared, now: float) -> None:
+        """CLEARED."""
+        self.outgoing(message.track).on_cleared(message, now)
+
+    def on_progress(self, message: wire.Progress, now: float) -> None:
+        """PROGRESS."""
+        self.outgoing(message.track).on_progress(message, now)
+
+    def on_finish(self, message: wire.Finish, now: float) -> None:
+        """FINISH."""
+        self.incoming(message.track).on_finish(message, now)
+
+    def on_finished(self, message: wire.Finished, now: float) -> None:
+        """FINISHED."""
+        self.outgoing(message.track).on_finished(message, now)
+
+    # For the datagrams
+
+    def on_playout(self, entries: Iterable[PlayoutEntry], now: float, rtt: float | None) -> None:
+        """Playout entries of a report; of a track that is not sent they mean nothing."""
+        for entry in entries:
+            sender = self.senders.get(entry.track)
+            if sender is not None:
+                sender.on_playout(entry, now, rtt)
+
+    def on_acked(self, datagram: SentDatagram) -> None:
+        """A datagram of ours has arrived, with all that is repeated until it does."""
+        for key, version in datagram.tokens:
+            if isinstance(key, tuple) and key[0] == ANCHOR_KEY:
+                self.senders[key[1]].anchors.confirm(version)
+            else:
+                self._hub.outgoing.repeats.confirm(key, version)
+
+    def on_lost(self, datagram: SentDatagram) -> None:
+        """A datagram of ours is lost. What a retransmission would bring is in its `media`."""
+        for track, _pts in datagram.media:
+            self.senders[track].counts.frames_lost += 1
+
+    def playout_entries(self) -> tuple[PlayoutEntry, ...]:
+        """How the playouts stand, for a report."""
+        entries = (receiver.playout_entry() for receiver in self.receivers.values())
+        return tuple(entry for entry in entries if entry is not None)
+
+    def handle_timer(self, now: float) -> None:
+        """Let every receiver do what is due."""
+        for receiver in self.receivers.values():
+            receiver.handle_timer(now)
+
+    def timers(self, bundle: int) -> list[float | None]:
+        """When something will be due."""
+        return [
+            *(receiver.played.next_timer() for receiver in self.receivers.values()),
+            *(sender.next_timer(bundle) for sender in self.senders.values()),
+        ]
