@@ -96,7 +96,7 @@ class ClientTransport(SocketOwner):
             )
             transport = cls(endpoint, server, on_activity)
             try:
-                await transport._open(family, address)
+                await transport.open(family, address)
                 return transport
             except (CertificateError, RejectedError):
                 raise
@@ -104,7 +104,8 @@ class ClientTransport(SocketOwner):
                 error = exc
         raise error
 
-    async def _open(self, family: int, address: Address) -> None:
+    async def open(self, family: int, address: Address) -> None:
+        """Connect to one address; `dial` does it."""
         try:
             self._port = UdpPort(client_socket(family), self._on_burst)
         except OSError as exc:
@@ -118,7 +119,7 @@ class ClientTransport(SocketOwner):
             await probe.open(family, address)
             await self._opened
         except BaseException:
-            self._close_socket()
+            self.abort()
             raise
         finally:
             probe.close()
@@ -194,7 +195,7 @@ class ClientTransport(SocketOwner):
             elif connection.is_closed:
                 self._opened.set_exception(ConnectError(f"the connection to {self._server} was given up"))
         if self.on_activity is not None and connection.is_up:
-            self.on_activity(connection)
+            self._call(self.on_activity, connection)
 
     def _transmit(self, connection: Connection, now: float) -> None:
         if self._port is not None and self._is_open:
@@ -206,8 +207,7 @@ class ClientTransport(SocketOwner):
 
     def _finish(self) -> None:
         if self._is_open:
-            if self.on_activity is not None and self.connection.is_up:
-                self.on_activity(self.connection)
+            self._tell(self.connection)
             self._close_socket()
 
     def _close_socket(self) -> None:

@@ -246,12 +246,23 @@ class VoiceQuic(QuicConnection):
             space = self._spaces[Epoch.ONE_RTT]
             if space.ack_at is not None and (self._datagrams_pending or self._has_stream_data()):
                 space.ack_at = now
-        packets = super().datagrams_to_send(now)
+        packets = self._build(now)
         if self._handshake_complete:
             self.lone_acks += max(len(packets) - (congestion.packets_sent - in_flight_before), 0)
             self.datagrams_blocked += len(self._datagrams_pending)
             self._datagrams_pending.clear()
         return packets
+
+    def _build(self, now: float) -> list[tuple[bytes, Address]]:
+        for _ in range(2):
+            try:
+                return super().datagrams_to_send(now)
+            except Exception as exc:
+                self.errors += 1
+                self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
+        # Not even the goodbye can be written: end in silence.
+        self._close_end()
+        return []
 
     def _has_stream_data(self) -> bool:
         return any(not stream.sender.buffer_is_empty and not stream.is_blocked for stream in self._streams.values())
@@ -261,7 +272,11 @@ class VoiceQuic(QuicConnection):
         timer = self.timer()
         if timer is None or now < timer:
             return
-        self.handle_timer(now)
+        try:
+            self.handle_timer(now)
+        except Exception as exc:
+            self.errors += 1
+            self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
         if self._handshake_confirmed:
             base = self._loss.get_probe_timeout()
             while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(MAX_PROBE_INTERVAL, base):

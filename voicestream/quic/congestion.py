@@ -26,8 +26,8 @@ MAX_IN_FLIGHT: Final = 4 * 1024 * 1024
 IN_FLIGHT_ROUND_TRIPS: Final = 4
 """Round trips of the granted rate that may be unacknowledged: one under way, one of delayed ACKs, and as much again."""
 
-RTT_BEFORE_SAMPLE: Final = 0.5
-"""Seconds assumed until a round trip has been measured."""
+MIN_RTT: Final = 0.5
+"""Seconds that the bound allows for at least: a queue on the path may grow within one round trip."""
 
 
 class VoiceCongestion(QuicCongestionControl):
@@ -62,7 +62,7 @@ class VoiceCongestion(QuicCongestionControl):
         self._update_window()
 
     def _update_window(self) -> None:
-        rtt = self._rtt_max or RTT_BEFORE_SAMPLE
+        rtt = max(self._rtt_max, MIN_RTT)
         wanted = self._granted_bps / 8 * rtt * IN_FLIGHT_ROUND_TRIPS
         self.congestion_window = int(min(max(wanted, MIN_IN_FLIGHT), MAX_IN_FLIGHT))
 

@@ -13,11 +13,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from voicestream.quic.connection import Connection
 
 __all__ = ["OnActivity", "SocketOwner", "clock"]
+
+T = TypeVar("T")
 
 OnActivity = Callable[[Connection], None]
 """Called in the loop's thread after packets or a timer did something to a connection, and before what is due is sent."""
@@ -102,6 +104,13 @@ class SocketOwner(abc.ABC):
         with self.lock:
             due = self._fire(now)
         self._serve(due, now)
+
+    def _call(self, callback: Callable[[T], None], argument: T) -> None:
+        """Call the application; what it raises is the loop's to report, and the other connections go on."""
+        try:
+            callback(argument)
+        except Exception as exc:
+            self._loop.call_exception_handler({"message": "a callback of a VoiceStream transport failed", "exception": exc})
 
     def _stop(self) -> None:
         self._is_open = False

@@ -32,7 +32,7 @@ MIN_INITIAL: Final = 1200
 """Bytes of the smallest UDP payload that may open a connection (RFC 9000 section 14.1)."""
 
 MAX_REPLIES: Final = 256
-MAX_GOODBYES: Final = 4096
+MAX_GOODBYES: Final = 16384
 MAX_RETIRED: Final = 8
 """Connection ids of one connection that are remembered after the peer has retired them."""
 
@@ -155,10 +155,15 @@ class ServerEndpoint:
         while self._timers and self._timers[0][0] <= now:
             at, _, connection = heapq.heappop(self._timers)
             entry = self._entries.get(connection)
-            if entry is not None and entry.timer == at:
-                entry.timer = None
+            if entry is None or entry.timer != at:
+                continue
+            entry.timer = None
+            wanted = connection.next_timer()
+            if wanted is not None and wanted <= now:
                 connection.handle_timer(now)
                 due.append(connection)
+            else:
+                self._set_timer(connection, entry)
         for connection in due:
             self._settle(connection, now)
         return due
@@ -321,8 +326,12 @@ class ServerEndpoint:
         if connection.is_terminated:
             self._retire(connection, entry, now)
             return
+        self._set_timer(connection, entry)
+
+    def _set_timer(self, connection: Connection, entry: _Entry) -> None:
         timer = connection.next_timer()
-        if timer is not None and (entry.timer is None or timer != entry.timer):
+        # Most packets move a timer back: the earlier one is left in the heap, and reads anew when it comes up.
+        if timer is not None and (entry.timer is None or timer < entry.timer):
             entry.timer = timer
             self._order += 1
             heapq.heappush(self._timers, (timer, self._order, connection))

@@ -122,15 +122,18 @@ class ServerTransport(SocketOwner):
         """
         endpoint = ServerEndpoint(tls, new_session, entropy=entropy, limits=limits, ids=ids, retry=retry)
         transport = cls(endpoint, on_connection)
-        sockets = _wildcard_socket(port) if host in ("", "::") else await _named_sockets(host, port)
-        transport._ports = [UdpPort(sock, transport._on_burst) for sock in sockets]
+        await transport.open(_wildcard_socket(port) if host in ("", "::") else await _named_sockets(host, port))
+        return transport
+
+    async def open(self, sockets: list[socket.socket]) -> None:
+        """Begin to receive; `listen` does it."""
+        self._ports = [UdpPort(sock, self._on_burst) for sock in sockets]
         try:
-            for udp in transport._ports:
+            for udp in self._ports:
                 await udp.open()
         except BaseException:
-            transport.abort()
+            self.abort()
             raise
-        return transport
 
     # The application's side.
 
@@ -207,7 +210,7 @@ class ServerTransport(SocketOwner):
     def _welcome(self) -> None:
         while (connection := self.endpoint.next_connection()) is not None:
             link = self._links[connection] = Link(self, connection)
-            self._on_connection(link)
+            self._call(self._on_connection, link)
 
     def _send(self, packets: list[tuple[bytes, Address]]) -> None:
         if len(self._ports) == 1:
@@ -221,7 +224,7 @@ class ServerTransport(SocketOwner):
     def _tell(self, connection: Connection) -> None:
         link = self._links.get(connection)
         if link is not None and link.on_activity is not None:
-            link.on_activity(connection)
+            self._call(link.on_activity, connection)
 
     def _transmit(self, connection: Connection, now: float) -> None:
         self._send(self.endpoint.flush(connection, now))

@@ -126,13 +126,14 @@ class World:
     to_client: int = 0
     to_server: int = 0
     keep: Callable[[bytes, Any, Any], bool] = lambda data, source, target: True
-    client_now: dict[int, Any] = field(default_factory=dict)
+    made: int = 0
     order: int = 0
 
     def client(self, address: Any = None, *, tls: ClientTls | None = None, **options: Any) -> ClientEndpoint:
         options.setdefault("limits", self.limits)
-        endpoint = ClientEndpoint(tls or self.tls, FakeSession(), entropy=entropy(len(self.clients) + 1), **options)
-        self.clients.append((endpoint, address or (CLIENT_ADDRESS[0], CLIENT_ADDRESS[1] + len(self.clients))))
+        self.made += 1
+        endpoint = ClientEndpoint(tls or self.tls, FakeSession(), entropy=entropy(self.made), **options)
+        self.clients.append((endpoint, address or (CLIENT_ADDRESS[0], CLIENT_ADDRESS[1] + self.made)))
         return endpoint
 
     def connect(self, **options: Any) -> tuple[ClientEndpoint, Connection]:

@@ -1,0 +1,424 @@
+"""What we change in aioquic, and that the installed aioquic still has what we touch."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+import aioquic
+import pytest
+from aioquic._buffer import Buffer
+from aioquic.quic import events
+from aioquic.quic.packet import QuicErrorCode, pull_quic_transport_parameters
+from aioquic.quic.recovery import QuicPacketPacer
+from aioquic.quic.stream import QuicStream
+
+from voicestream.quic import compat
+from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.connection_ids import ConnectionIds, random_ids
+from voicestream.quic.endpoint import Connection
+
+SERVER = ("192.0.2.1", 4433)
+
+
+def quic_of(connection: Connection) -> VoiceQuic:
+    return connection._quic
+
+
+def private_names() -> list[tuple[str, str]]:
+    """Every private attribute in compat.py that is not its own, with the expression that it is read from."""
+    found: set[tuple[str, str]] = set()
+    for node in ast.walk(ast.parse(Path(compat.__file__).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith(("__", "_voice")):
+            found.add((ast.unparse(node.value), node.attr))
+    own = {name for name in vars(VoiceQuic) if not hasattr(VoiceQuic.__mro__[1], name)}
+    return sorted((owner, name) for owner, name in found if name not in own)
+
+
+@pytest.mark.parametrize(("owner", "name"), private_names())
+def test_the_installed_aioquic_has_the_private_attribute(world: Any, owner: str, name: str) -> None:
+    endpoint = world.client()
+    endpoint.connect(SERVER, world.now)
+    quic = quic_of(endpoint.connection)
+    objects = {
+        "self": quic,
+        "super()": super(VoiceQuic, quic),
+        "self._loss": quic._loss,
+        "stream.sender": QuicStream(stream_id=0).sender,
+        "context": quic.tls,
+    }
+    assert owner in objects, f"compat.py reaches into {owner}.{name}: teach this test what that is"
+    assert hasattr(objects[owner], name), f"aioquic {aioquic.__version__} has no {owner}.{name} any more; compat.py needs a look"
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (VoiceQuic.__mro__[1]._payload_received, ["self", "context", "plain", "crypto_frame_required"]),
+        (VoiceQuic.__mro__[1]._replenish_connection_ids, ["self"]),
+        (VoiceQuic.__mro__[1]._serialize_transport_parameters, ["self"]),
+        (VoiceQuic.__mro__[1]._write_connection_limits, ["self", "builder", "space"]),
+        (VoiceQuic.__mro__[1]._write_stream_limits, ["self", "builder", "space", "stream"]),
+        (QuicPacketPacer.next_send_time, ["self", "now"]),
+    ],
+)
+def test_what_we_override_has_the_same_arguments(function: Any, parameters: list[str]) -> None:
+    found = list(inspect.signature(function).parameters)
+    assert found == parameters, f"{function.__qualname__} of aioquic {aioquic.__version__} has changed"
+
+
+def test_no_clock_is_read_on_the_way_of_a_packet(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> float:
+        raise AssertionError("a clock was read")
+
+    for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns"):
+        monkeypatch.setattr(time, name, forbidden)
+    endpoint, server_side = world.connect()
+    endpoint.connection.session.out_datagrams.append(b"audio")
+    world.run(0.2)
+    endpoint.connection.close(world.now)
+    world.run(1)
+    assert server_side.session.datagrams == [b"audio"]
+    assert endpoint.connection.stats().errors == server_side.stats().errors == 0
+
+
+def test_the_transport_parameters_promise_an_ack_delay_of_100_ms(world: Any) -> None:
+    endpoint = world.client()
+    endpoint.connect(SERVER, world.now)
+    parameters = pull_quic_transport_parameters(Buffer(data=quic_of(endpoint.connection)._serialize_transport_parameters()))
+    assert parameters.max_ack_delay == 100
+    assert parameters.max_udp_payload_size == 1472
+    assert parameters.max_datagram_frame_size == 65536
+    assert parameters.initial_max_streams_bidi == 2
+    _, server_side = world.connect()
+    assert quic_of(server_side)._loss.max_ack_delay == pytest.approx(0.1)
+
+
+def stream_audio(world: Any, sides: list[Connection], frames: int, *, interval: float = 0.02) -> None:
+    """`frames` datagrams of 100 bytes from each of `sides`."""
+    for _ in range(frames):
+        for side in sides:
+            side.session.out_datagrams.append(bytes(100))
+        world.run(interval)
+
+
+def test_acks_ride_on_audio_when_both_sides_talk(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    stream_audio(world, [endpoint.connection, server_side], 50)
+    near, far = endpoint.connection.stats(), server_side.stats()
+    world.to_client = world.to_server = 0
+    stream_audio(world, [endpoint.connection, server_side], 500)
+    assert endpoint.connection.stats().lone_acks_sent - near.lone_acks_sent <= 2
+    assert server_side.stats().lone_acks_sent - far.lone_acks_sent <= 2
+    assert 500 <= world.to_server <= 505
+    assert 500 <= world.to_client <= 505
+
+
+@pytest.mark.parametrize("interval", [0.01, 0.02, 0.04, 0.06])
+def test_acks_ride_on_audio_whatever_the_frame_length(world: Any, interval: float) -> None:
+    endpoint, server_side = world.connect()
+    stream_audio(world, [endpoint.connection, server_side], 50, interval=interval)
+    before = endpoint.connection.stats().lone_acks_sent + server_side.stats().lone_acks_sent
+    stream_audio(world, [endpoint.connection, server_side], 200, interval=interval)
+    assert endpoint.connection.stats().lone_acks_sent + server_side.stats().lone_acks_sent - before <= 4
+
+
+def test_a_side_that_only_listens_sends_an_ack_every_100_ms(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    stream_audio(world, [endpoint.connection], 50)
+    before = server_side.stats().lone_acks_sent
+    stream_audio(world, [endpoint.connection], 500)
+    lone = server_side.stats().lone_acks_sent - before
+    assert 80 <= lone <= 105, lone  # 10 s of audio
+    assert endpoint.connection.stats().packets_lost == 0
+
+
+def test_a_listener_that_reports_every_100_ms_sends_no_lone_ack(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    before = server_side.stats().lone_acks_sent
+    for n in range(500):
+        endpoint.connection.session.out_datagrams.append(bytes(100))
+        if n % 5 == 0:
+            server_side.session.out_datagrams.append(bytes(30))
+        world.run(0.02)
+    assert server_side.stats().lone_acks_sent - before <= 3
+
+
+def test_an_ack_of_stream_data_waits_25_ms_at_most(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    world.run(1)
+    quic = quic_of(endpoint.connection)
+    endpoint.connection.session.out_control = b"message\n"
+    world.run(world.delay + 0.001)
+    assert server_side.session.control == b"message\n"
+    assert quic.unacknowledged(0) > 0
+    world.run(0.025 + world.delay)
+    assert quic.unacknowledged(0) == 0
+
+
+def test_the_reported_ack_delay_keeps_the_round_trip_true(world: Any) -> None:
+    endpoint, _ = world.connect()
+    stream_audio(world, [endpoint.connection], 200)
+    assert endpoint.connection.rtt == pytest.approx(2 * world.delay, abs=0.005)
+
+
+def test_a_datagram_that_fits_no_packet_is_refused_and_blocks_nothing(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    largest = endpoint.connection.max_datagram_size
+    assert largest == 1200 - 1 - 8 - 2 - 16 - 3
+    endpoint.connection.session.out_datagrams.extend([bytes(largest + 1), bytes(largest), b"after"])
+    world.run(0.2)
+    assert [len(data) for data in server_side.session.datagrams] == [largest, 5]
+    assert endpoint.connection.stats().datagrams_oversize == 1
+
+
+def test_the_limit_of_the_peer_is_kept(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    quic_of(endpoint.connection)._remote_max_datagram_frame_size = 203
+    assert endpoint.connection.max_datagram_size == 200
+    endpoint.connection.session.out_datagrams.extend([bytes(201), bytes(200)])
+    world.run(0.2)
+    assert [len(data) for data in server_side.session.datagrams] == [200]
+    assert not server_side.is_closed
+
+
+def test_no_datagram_stays_queued_when_nothing_is_acknowledged(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    world.keep = lambda data, source, target: source == SERVER
+    for _ in range(1000):
+        endpoint.connection.session.out_datagrams.append(bytes(160))
+        world.run(0.02)
+        assert not quic_of(endpoint.connection)._datagrams_pending
+    stats = endpoint.connection.stats()
+    assert stats.datagrams_blocked > 0
+    assert stats.bytes_in_flight <= 64 * 1024
+    world.keep = lambda data, source, target: True
+    server_side.session.datagrams.clear()
+    for n in range(100):
+        endpoint.connection.session.out_datagrams.append(bytes([n]) * 160)
+        world.run(0.02)
+    # The next probe finds the path, and everything after that flows: half a second and a round trip at most.
+    assert len(server_side.session.datagrams) >= 100 - (0.5 + 2 * world.delay) / 0.02 - 3
+    assert server_side.session.datagrams[0][0] > 0, "stale audio was sent"
+
+
+def test_a_grant_raises_the_bound_on_bytes_in_flight(world: Any) -> None:
+    endpoint, _ = world.connect()
+    world.delay = 0.7
+    endpoint.connection.grant(512000)
+    for _ in range(200):
+        endpoint.connection.session.out_datagrams.append(bytes(1100))
+        world.run(0.0175)
+    assert endpoint.connection.stats().datagrams_blocked == 0
+    assert endpoint.connection.stats().bytes_in_flight > 64 * 1024
+
+
+def test_the_first_destination_id_is_the_route_token(world: Any) -> None:
+    token = bytes(range(17))
+    seen: list[bytes] = []
+    world.keep = lambda data, source, target: not (data[0] & 0x80 and target == SERVER and seen.append(data[6 : 6 + data[5]]))
+    endpoint, _ = world.connect(route_token=token)
+    assert seen[0] == token
+    assert endpoint.connection.is_up
+
+
+@pytest.mark.parametrize("length", [1, 4, 8, 17, 20])
+def test_servers_may_have_connection_ids_of_any_length(make_world: Any, length: int) -> None:
+    made: list[bytes] = []
+
+    def generate() -> bytes:
+        made.append(len(made).to_bytes(length, "big"))
+        return made[-1]
+
+    world = make_world(ids=ConnectionIds(length, generate))
+    endpoint, server_side = world.connect()
+    endpoint.connection.session.out_datagrams.append(b"audio")
+    world.run(0.2)
+    assert server_side.session.datagrams == [b"audio"]
+    assert len(made) == 8
+    assert endpoint.connection.max_datagram_size == 1178 - length
+
+
+def test_all_ids_and_reset_tokens_come_from_the_given_entropy(world: Any) -> None:
+    endpoint = world.client()
+    quic = quic_of(endpoint.connection)
+    calls: list[int] = []
+
+    def counting(size: int) -> bytes:
+        calls.append(size)
+        return bytes(size)
+
+    again = VoiceQuic(quic.configuration, windows=quic._voice_windows, ids=random_ids(counting, 4), entropy=counting)
+    assert again.host_cid == bytes(4)
+    assert again.original_destination_connection_id == bytes(8)
+    assert calls == [4, 8]
+
+
+def test_one_byte_at_each_limit_does_not_widen_the_windows(world: Any) -> None:
+    """aioquic by itself doubles both windows whenever half of one is reached, gaps included."""
+    endpoint, server_side = world.connect()
+    hostile, victim = quic_of(endpoint.connection), quic_of(server_side)
+    largest = 0
+    for _ in range(40):
+        stream = hostile._get_or_create_stream_for_send(2)
+        target = min(stream.max_stream_data_remote, hostile._remote_max_data) - 1
+        if target > largest:
+            sender = stream.sender
+            sender._buffer_start = sender._buffer_stop = target
+            sender._pending.subtract(0, target)
+            hostile.send_stream_data(2, b"x")
+            largest = target
+        world.run(0.1)
+    assert not victim.errors
+    windows = victim._voice_windows
+    assert largest < windows.connection
+    assert len(victim._streams[2].receiver._buffer) <= windows.connection
+
+
+def test_windows_follow_what_was_delivered(world: Any) -> None:
+    """More than one window's worth passes, on the control stream and on event streams."""
+    endpoint, server_side = world.connect()
+    session = endpoint.connection.session
+    window = quic_of(server_side)._voice_windows
+    for _ in range(2 * window.control // 10000 + 1):
+        session.out_control = b"c" * 10000
+        world.run(0.1)
+    assert len(server_side.session.control) > 2 * window.control
+    rounds = 3 * window.connection // 60000 + 1
+    for n in range(rounds):
+        session.out_streams.append((n, bytes(60000), True))
+        world.run(0.2)
+    assert len(server_side.session.finished) == rounds
+    assert not server_side.is_closed
+
+
+def test_a_reset_event_gives_its_window_back(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    quic = quic_of(endpoint.connection)
+    window = quic_of(server_side)._voice_windows
+    for n in range(3 * window.connection // 50000):
+        endpoint.connection.session.out_streams.append((n, bytes(50000), False))
+        world.run(0.2)
+        quic.reset_stream(2 + 4 * n, 0)
+        world.run(0.1)
+    assert not endpoint.connection.is_closed
+    assert quic._remote_max_data > 2 * window.connection
+
+
+@pytest.mark.parametrize("after", [0.0, 0.03, 0.05, 0.07])
+def test_a_long_close_reason_is_cut_while_the_handshake_goes_on(world: Any, after: float) -> None:
+    endpoint = world.client()
+    endpoint.connect(SERVER, world.now)
+    world.run(after)
+    quic_of(endpoint.connection).close_with(1, "ä" * 2000)
+    assert quic_of(endpoint.connection).packets_to_send(world.now)
+    assert quic_of(endpoint.connection).errors == 0
+
+
+def test_a_long_close_reason_is_cut_and_still_sent(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    endpoint.connection.session.close(world.now, 1, "ä" * 600)
+    world.run(2)
+    assert endpoint.connection.is_terminated
+    assert server_side.is_terminated
+    assert endpoint.connection.stats().errors == 0
+
+
+def test_an_exception_in_a_packet_of_the_peer_closes_with_internal_error(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, server_side = world.connect()
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    quic = quic_of(server_side)
+    monkeypatch.setattr(quic._streams.setdefault(2, QuicStream(stream_id=2, max_stream_data_local=100)).receiver, "handle_frame", broken)
+    endpoint.connection.session.out_streams.append((1, b"x", True))
+    world.run(1)
+    assert server_side.is_terminated
+    assert server_side.stats().errors == 1
+    closed = endpoint.connection.next_event()
+    assert closed is not None
+    assert closed.reason == "QUIC: INTERNAL_ERROR: ZeroDivisionError"
+
+
+def test_an_exception_before_a_packet_is_authenticated_only_counts(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, server_side = world.connect()
+    quic = quic_of(server_side)
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(quic, "_find_network_path", broken)
+        server_side.receive_datagram(b"\x40" + quic.host_cid + bytes(40), ("203.0.113.9", 9), world.now)
+    assert server_side.stats().errors == 1
+    endpoint.connection.session.out_datagrams.append(b"audio")
+    world.run(0.2)
+    assert server_side.session.datagrams == [b"audio"]
+
+
+def test_an_exception_while_sending_ends_the_connection_and_does_not_escape(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, server_side = world.connect()
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(quic_of(server_side), "_write_application", broken)
+    server_side.session.out_datagrams.append(b"x")
+    world.run(1)
+    assert server_side.is_terminated
+    assert endpoint.connection.is_terminated
+    endpoint, server_side = world.connect()
+    quic = quic_of(server_side)
+    monkeypatch.setattr(quic, "_write_application", broken)
+    monkeypatch.setattr(quic, "_write_connection_close_frame", broken)
+    server_side.session.out_datagrams.append(b"x")
+    world.run(1)
+    assert server_side.is_terminated
+    assert world.server.connections == []
+
+
+def test_a_dead_path_is_probed_twice_a_second(world: Any) -> None:
+    endpoint, _ = world.connect()
+    world.run(1)
+    sent_at: list[float] = []
+
+    def drop(data: bytes, source: Any, target: Any) -> bool:
+        if target == SERVER:
+            sent_at.append(world.now)
+        return False
+
+    world.keep = drop
+    endpoint.connection.session.out_control = b"anyone?\n"
+    world.run(10)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(sent_at)]
+    assert len(gaps) > 15
+    assert max(gaps) <= 0.55
+
+
+def test_stopping_and_resetting_streams_that_are_gone_does_nothing(world: Any) -> None:
+    endpoint, _ = world.connect()
+    quic = quic_of(endpoint.connection)
+    quic.refuse_stream(3, 0)
+    quic.refuse_stream(2, 0)
+    assert quic.offer_stream_data(2, b"", fin=True)
+    assert not quic.offer_stream_data(2, b"more")
+    assert not quic.offer_stream_data(3, b"not mine")
+
+
+def test_aioquic_ends_an_idle_connection_with_the_words_we_know(make_world: Any) -> None:
+    from voicestream.config import Limits
+    from voicestream.quic.endings import IDLE_TIMEOUT
+
+    world = make_world(limits=Limits(idle_timeout=2))
+    endpoint, _ = world.connect()
+    world.keep = lambda data, source, target: False
+    world.run(4)
+    end = quic_of(endpoint.connection).end
+    assert end is not None
+    assert (end.code, end.reason, end.silent, end.by_peer) == (QuicErrorCode.INTERNAL_ERROR, IDLE_TIMEOUT, True, False)
+    assert all(not isinstance(event, events.StreamDataReceived) for event in quic_of(endpoint.connection).drain_events())
