@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from voicestream.session.base import Grant, Session
+from voicestream.session.base import Session
 from voicestream.session.client import ClientSession
+from voicestream.session.machine import Grant
 from voicestream.session.negotiation import PeerLimits
 from voicestream.session.receiver import Receiver
 from voicestream.session.server import ServerSession

@@ -11,8 +11,9 @@ from voicestream.config import SessionConfig
 from voicestream.core.lifecycle import Role
 from voicestream.errors import ProtocolError
 from voicestream.events import Accepted, Rejected
-from voicestream.session.base import Grant, Session
+from voicestream.session.base import Session
 from voicestream.session.grease import Grease
+from voicestream.session.machine import Grant
 from voicestream.session.negotiation import check_answer, limit_parameters, peer_limits
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire

@@ -9,7 +9,7 @@ from voicestream.config import MAX_DATAGRAM_SIZE, SessionConfig, Track
 from voicestream.errors import ProtocolError
 from voicestream.wire.parameters import Parameters
 
-__all__ = ["PeerLimits", "agree", "check_answer", "limit_parameters", "peer_limits"]
+__all__ = ["PeerLimits", "agree", "check_answer", "elsewhere", "limit_parameters", "peer_limits"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,3 +97,13 @@ def _common(mine: Track, theirs: Track) -> Track | None:
     if not (send or receive):
         return None
     return replace(mine, send=send, receive=receive, frame_units=mine.frame_units or theirs.frame_units)
+
+
+def elsewhere(reason: str, uri: str | None, route_token: bytes | None, retry_after: float | None) -> Parameters:
+    """The parameters of REJECT and GOING_AWAY; `retry_after` in seconds."""
+    return Parameters(
+        reason=reason or None,
+        uri=uri,
+        route_token=route_token,
+        retry_after_ms=None if retry_after is None else round(retry_after * 1000),
+    )

@@ -13,9 +13,10 @@ from voicestream.core.lifecycle import Role, State
 from voicestream.core.resume import ResumeToken, TokenSealer, make_session_id
 from voicestream.errors import ProtocolError, StateError
 from voicestream.events import HelloReceived
-from voicestream.session.base import Grant, Session, elsewhere
+from voicestream.session.base import Session
 from voicestream.session.grease import Grease
-from voicestream.session.negotiation import agree, limit_parameters, peer_limits
+from voicestream.session.machine import Grant
+from voicestream.session.negotiation import agree, elsewhere, limit_parameters, peer_limits
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire
 

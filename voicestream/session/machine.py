@@ -1,0 +1,209 @@
+"""The works of a session: bytes and time in, bytes and events out. `voicestream.session.base` adds what an application asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from voicestream.codepoints import ErrorCode, MessageType
+from voicestream.config import SessionConfig, Track
+from voicestream.core.allocator import WIRE_OVERHEAD
+from voicestream.core.lifecycle import Role, State
+from voicestream.errors import ProtocolError, StateError
+from voicestream.events import Event, GoingAway
+from voicestream.session.app_events import AppEvents
+from voicestream.session.control import ControlChannel
+from voicestream.session.grease import Grease
+from voicestream.session.hub import Hub
+from voicestream.session.link import Link
+from voicestream.session.negotiation import peer_limits
+from voicestream.session.planner import Planner
+from voicestream.session.tracks import Tracks
+from voicestream.trace import Observer
+from voicestream.wire import messages as wire
+
+__all__ = ["Grant", "Machine"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """What the server gives with ACCEPT, so that the session can be taken up again. `lifetime` in seconds."""
+
+    session_id: bytes
+    resume_token: bytes
+    generation: int
+    lifetime: float
+
+
+class Machine:
+    """Routes between the parts. A peer that breaks the rules ends the session with a `Closed` event, never with an exception."""
+
+    __slots__ = ("_control", "_events", "_grant", "_hub", "_link", "_planner", "_tracks")
+
+    def __init__(self, config: SessionConfig, role: Role, entropy: Callable[[int], bytes], observer: Observer | None) -> None:
+        self._hub = Hub(config, role, entropy, observer)
+        self._tracks = Tracks(self._hub)
+        self._planner = Planner(self._hub)
+        self._events = AppEvents(self._hub)
+        self._link = Link(self._hub, self._tracks, self._planner, Grease(entropy, enabled=config.grease))
+        self._grant: Grant | None = None
+        tracks = self._tracks
+        self._control = ControlChannel(
+            self._hub,
+            {
+                MessageType.CLEAR: tracks.on_clear,
+                MessageType.CLEARED: tracks.on_cleared,
+                MessageType.PROGRESS: tracks.on_progress,
+                MessageType.FINISH: tracks.on_finish,
+                MessageType.FINISHED: tracks.on_finished,
+                MessageType.SETTINGS: self._on_settings,
+                MessageType.GOING_AWAY: self._on_going_away,
+                MessageType.CLOSE: self._on_close,
+                **self._role_handlers(),
+            },
+        )
+
+    # What the owner may know
+
+    @property
+    def state(self) -> State:
+        """Where the session stands."""
+        return self._hub.lifecycle.state
+
+    @property
+    def is_open(self) -> bool:
+        """Whether media and events may flow."""
+        return self._hub.is_open
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session is over."""
+        return self._hub.is_closed
+
+    # What comes in
+
+    def receive_datagram(self, data: bytes, now: float) -> None:
+        """Take the payload of a QUIC datagram. Never raises; ignored after the end."""
+        self._guarded(now, self._link.receive, data, now)
+
+    def receive_control(self, data: bytes, now: float, fin: bool = False) -> None:
+        """Take the next bytes of the control stream. Never raises; ignored after the end."""
+        self._guarded(now, self._control.receive, data, now, fin)
+
+    def receive_stream(self, stream_key: int, data: bytes, fin: bool, now: float) -> None:
+        """Take the next bytes of a unidirectional stream of the peer. Never raises; ignored after the end.
+
+        Args:
+            stream_key: Any number that names the stream.
+            data: The bytes, possibly none.
+            fin: No more follow.
+            now: Monotonic seconds.
+        """
+        self._guarded(now, self._events.receive, stream_key, data, fin, now)
+
+    def reset_stream(self, stream_key: int, now: float) -> None:
+        """The peer gave up a unidirectional stream."""
+        if not self.is_closed:
+            self._events.reset(stream_key)
+
+    def transport_closed(self, now: float, code: int, reason: str = "", *, remote: bool = True) -> None:
+        """The QUIC connection is gone. Ends the session, if it has not ended yet."""
+        if not self.is_closed:
+            self._hub.lifecycle.close()  # no CLOSE: nothing carries it any more
+            self._hub.end(now, code, reason, remote=remote)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due. Harmless when called too early or late."""
+        if self.is_closed:
+            return
+        self._control.handle_timer(now)
+        if self.is_open:
+            self._tracks.handle_timer(now)
+
+    def next_timer(self) -> float | None:
+        """When to call `handle_timer` (and fetch what goes out) next, in monotonic seconds, or None."""
+        if self.is_closed:
+            return None
+        timers = [self._control.next_timer()]
+        if self.is_open:
+            timers += [*self._link.timers(), self._events.outbox.next_timer()]
+        return min((timer for timer in timers if timer is not None), default=None)
+
+    # What goes out
+
+    def datagrams_to_send(self, now: float) -> list[bytes]:
+        """Payloads of QUIC datagrams that leave now, each within the far end's limit."""
+        datagrams = self._link.send(now)
+        if datagrams:
+            self._events.outbox.audio(sum(map(len, datagrams)) + WIRE_OVERHEAD * len(datagrams), now)
+        return datagrams
+
+    def control_to_send(self) -> bytes:
+        """Bytes for the control stream."""
+        data = bytes(self._hub.outgoing.control)
+        self._hub.outgoing.control.clear()
+        return data
+
+    def streams_to_send(self, now: float) -> list[tuple[int, bytes, bool]]:
+        """(key, bytes, end) for unidirectional streams of this end, one for each key; at most 1000 bytes a call."""
+        return self._events.outbox.take(now) if self.is_open else []
+
+    def streams_to_stop(self) -> list[tuple[int, int]]:
+        """(stream key, code) of streams of the peer to answer with STOP_SENDING."""
+        return [(key, ErrorCode.NO_ERROR) for key in self._events.stops()]
+
+    def next_event(self) -> Event | None:
+        """The oldest event that was not fetched, or None. `Closed` is the last one ever."""
+        return self._hub.events.pop()
+
+    # Inside
+
+    def _role_handlers(self) -> Mapping[MessageType, Callable[[Any, float], None]]:
+        """Handlers of messages that only this role receives."""
+        raise NotImplementedError
+
+    def _require_idle(self) -> None:
+        if self.state is not State.IDLE:
+            raise StateError(f"start was called already; the session is {self.state.value}")
+
+    def _guarded(self, now: float, take: Callable[..., None], *args: object) -> None:
+        """Call a part that may find fault with the peer."""
+        if self.is_closed or self.state is State.IDLE:
+            return
+        try:
+            take(*args)
+        except ProtocolError as error:
+            self._hub.fail(error, now)
+
+    def _opened(self, grant: Grant, tracks: tuple[Track, ...], now: float) -> None:
+        """The handshake is done: media and events may flow."""
+        self._grant = grant
+        self._tracks.open(tracks)
+        self._events.limit_rate()
+        self._planner.update(now)
+
+    def _take_early(self, now: float) -> None:
+        self._link.opened(now)
+        self._events.opened(now)
+
+    def _on_settings(self, message: wire.Settings, now: float) -> None:
+        self._hub.peer = peer_limits(message.parameters, self._hub.peer)
+        for sender in self._tracks.senders.values():
+            sender.budget.lookahead = self._hub.peer.lookahead_ms / 1000
+        self._events.limit_rate()
+        self._planner.update(now)
+
+    def _on_going_away(self, message: wire.GoingAway, now: float) -> None:
+        parameters = message.parameters
+        self._hub.events.put(
+            GoingAway(
+                reason=parameters.reason or "",
+                uri=parameters.uri,
+                route_token=parameters.route_token,
+                retry_after=None if parameters.retry_after_ms is None else parameters.retry_after_ms / 1000,
+            )
+        )
+
+    def _on_close(self, message: wire.Close, now: float) -> None:
+        self._hub.end(now, message.code, message.reason, remote=True, may_resume=message.may_resume)
