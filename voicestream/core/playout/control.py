@@ -1,0 +1,156 @@
+"""When to stretch: holds the slack of the frames against the target."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+__all__ = ["StretchControl"]
+
+WINDOW_UNITS = 160.0
+"""Calls of the last 400 ms show the least slack."""
+
+WAIT_UNITS = 400.0
+"""Nothing is cut that any frame of the last second would have needed (1 s)."""
+
+SETTLE_UNITS = 24.0
+"""Time to watch the effect of one step before the next (60 ms)."""
+
+REVERSAL_UNITS = 800.0
+"""Lengthening so soon after a cut shows that the cut was one too many (2 s)."""
+
+FAST_EXCESS_UNITS = 24.0
+LOWER_MARGIN = 0.0
+UPPER_MARGIN = 1.5
+STEP_UNITS = 4
+MIN_CUT_UNITS = 2.0
+BACKOFF_UNITS = (800.0, 12000.0)
+WAIT_MARGIN = 2.5
+GRAIN_TOLERANCE = 0.3
+GRAIN_REFRESH_TICKS = 64
+GRAIN_MEMORY = 256
+
+
+@dataclass(slots=True)
+class _Call:
+    time: float
+    slack: float
+    held: float
+    wait: float
+
+
+class StretchControl:
+    """Watches the calls of the executor and says by how much the next frame should be longer or shorter.
+
+    The slack of a call is the time since the frame asked for would have arrived had it been as quick as the quickest. A
+    device takes audio in blocks and the buffer holds it in frames, so slack moves only in steps of their common measure,
+    the grain; what the executor holds beyond a multiple of the grain only adds delay and can be cut free of risk.
+    """
+
+    def __init__(self) -> None:
+        self._calls: deque[_Call] = deque()
+        self._changed_at = float("-inf")
+        self._no_cut_before = float("-inf")
+        self._backoff = BACKOFF_UNITS[0]
+        self._last_direction = 0
+        self._last_step_at = float("-inf")
+        self._last_reversal_at = float("-inf")
+        self._consumed: deque[float] = deque(maxlen=GRAIN_MEMORY)
+        self._frame_units = 8
+        self._ticks = 0
+        self.grain = 8.0
+
+    def consumed(self, units: float, frame_units: int) -> None:
+        """The device took `units` since the last tick; frames have `frame_units`."""
+        if units > 0.0:
+            self._consumed.append(units)
+        fits = units <= 0.0 or abs(units / self.grain - round(units / self.grain)) * self.grain < GRAIN_TOLERANCE
+        self._ticks += 1
+        if fits and frame_units == self._frame_units and self._ticks % GRAIN_REFRESH_TICKS:
+            return
+        self._frame_units = frame_units
+        grain = float(frame_units)
+        for taken in self._consumed:
+            grain = _common_measure(grain, taken)
+        self.grain = max(1.0, grain)
+
+    def observe(self, now: float, slack: float, held: float, wait: float) -> None:
+        """The executor asked for a frame that is here.
+
+        Args:
+            now: Time of the call.
+            slack: Time since the frame's end on the arrival clock (time minus pts), not yet relative to the quickest.
+            held: What the executor still held.
+            wait: How long the frame has been here.
+        """
+        self._calls.append(_Call(now, slack, held, wait))
+        while self._calls[0].time < now - WAIT_UNITS:
+            self._calls.popleft()
+
+    def least_wait(self, now: float) -> float:
+        """Shortest time that any frame of the last second had waited; 0 while there is less than half a second to judge by."""
+        if not self._calls or now - self._calls[0].time < WAIT_UNITS / 2 or now - self._calls[-1].time > WAIT_UNITS:
+            return 0.0
+        return min(call.wait for call in self._calls)
+
+    def moved(self, now: float) -> None:
+        """A frame came late or the playhead jumped: what was learnt of the slack is void."""
+        self._calls.clear()
+        self._changed_at = now
+
+    def stretched(self, now: float, units: float) -> None:
+        """The executor lengthened (positive) or shortened by `units`."""
+        if not units:
+            return
+        direction = 1 if units > 0 else -1
+        if direction > 0 and self._last_direction < 0 and now - self._last_step_at < REVERSAL_UNITS:
+            # Cut and lengthened again: the cut was one too many. Wait longer each time.
+            if now - self._last_reversal_at > 2 * BACKOFF_UNITS[1]:
+                self._backoff = BACKOFF_UNITS[0]
+            self._last_reversal_at = now
+            self._no_cut_before = max(self._no_cut_before, now + self._backoff)
+            self._backoff = min(2 * self._backoff, BACKOFF_UNITS[1])
+        self._last_direction, self._last_step_at = direction, now
+        self._changed_at = now
+        for call in self._calls:
+            call.wait += units
+
+    def correction(self, now: float, base: float, spread: float, target: float, frame_units: int, lead: float) -> float:
+        """Units to add to the next frame (positive) or to take from it (negative); 0 for neither.
+
+        Args:
+            now: Time of the call.
+            base: Delay of the quickest frame on the arrival clock.
+            spread: Slack that is needed.
+            target: Slack that is wanted.
+            frame_units: Length of the next frame.
+            lead: How far the source ran ahead of real time within the buffer; that much is not delay.
+        """
+        calls = [call for call in self._calls if call.time >= now - WINDOW_UNITS and call.time >= self._changed_at]
+        if not calls:
+            return 0.0
+        slack = min(call.slack for call in calls) - base
+        free = min(call.held for call in calls) % self.grain
+        if slack < spread + LOWER_MARGIN:
+            steps = -(-(target - slack) // self.grain)
+            return min(steps * self.grain - free, float(STEP_UNITS), max(1.0, frame_units / 2))
+        if now - self._changed_at < SETTLE_UNITS:
+            return 0.0
+        wait = min(call.wait for call in self._calls)
+        surplus = min(slack - target - UPPER_MARGIN, wait - WAIT_MARGIN)
+        excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - max(0.0, lead)
+        if excess < MIN_CUT_UNITS:
+            return 0.0
+        if now < self._no_cut_before and excess < 2 * FAST_EXCESS_UNITS:
+            return 0.0
+        step = frame_units / 2 if excess >= FAST_EXCESS_UNITS else min(float(STEP_UNITS), frame_units / 2)
+        return -min(excess, max(1.0, step))
+
+
+def _common_measure(a: float, b: float) -> float:
+    """Greatest common divisor of two lengths that are not quite exact."""
+    while b > GRAIN_TOLERANCE:
+        a, b = b, a % b
+        if a - b < GRAIN_TOLERANCE:
+            b = 0.0
+    return a

@@ -1,0 +1,198 @@
+"""From arrival times to the delay target."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from voicestream.core.playout.histogram import DelayHistogram
+
+__all__ = ["DelayEstimator"]
+
+WINDOW_UNITS = 800.0
+"""Span of active time in which the quickest frame is looked for (2 s)."""
+
+PEAK_BLOCK_UNITS = 200.0
+PEAK_BLOCKS = 12
+"""The target never exceeds the largest delay of the last 12 blocks of 500 ms: so it is released when its reason has gone."""
+
+ACTIVE_STEP_UNITS = 40.0
+"""A pause in the arrivals counts as at most this much active time, so that the quickest frame survives silence (100 ms)."""
+
+FORGET_UNITS = 4000.0
+"""After so long a pause clocks may have drifted apart and the path changed: start anew (10 s)."""
+
+REALIGN_UNITS = 8.0
+"""A talkspurt whose pts are off by more than this (20 ms) stands in a new relation to time."""
+
+RECENT_FACTOR = 3.0
+"""Frames of the last two seconds count three times: fast attack; two seconds later they count once: the release."""
+
+UPDATE_UNITS = 40.0
+START_UNITS = 400.0
+MARGIN_UNITS = 1.0
+
+
+class _SlidingMin:
+    """Least value of the last `span` of a growing position."""
+
+    def __init__(self, span: float) -> None:
+        self._span = span
+        self._items: deque[tuple[float, float]] = deque()
+
+    def push(self, position: float, value: float) -> None:
+        while self._items and self._items[-1][1] >= value:
+            self._items.pop()
+        self._items.append((position, value))
+        while self._items[0][0] < position - self._span:
+            self._items.popleft()
+
+    def restart(self) -> None:
+        self._items.clear()
+
+    @property
+    def value(self) -> float | None:
+        return self._items[0][1] if self._items else None
+
+
+@dataclass(slots=True)
+class _Sample:
+    position: float
+    delay: float
+    quickest_before: float
+    units: int
+
+
+class DelayEstimator:
+    """Measures how much later than the quickest ones frames arrive and derives the target. All times in pts units.
+
+    A frame's delay is its arrival time minus the pts of its end: clocks' offset and path together, meaningful only against
+    other frames. A frame is compared with the quickest frame of the two seconds before it or of the two seconds after it,
+    whichever was slower: so a lasting change of the path in either direction does not pass for jitter. It is compared
+    provisionally when it comes and for good when the two seconds after it have gone by.
+
+    Args:
+        start_units: Target before anything is known.
+        ceiling_units: Largest target.
+    """
+
+    def __init__(self, start_units: float, ceiling_units: int) -> None:
+        self._start = start_units
+        self.ceiling = ceiling_units
+        self._histogram = DelayHistogram(ceiling_units)
+        self._quickest = _SlidingMin(WINDOW_UNITS)
+        self._network = _SlidingMin(WINDOW_UNITS)
+        self._samples: deque[_Sample] = deque()
+        self._peaks: deque[tuple[float, float]] = deque()
+        self._position = 0.0
+        self._last_arrival: float | None = None
+        self._observed = 0.0
+        self._next_update = 0.0
+        self._spread = 0.0
+
+    @property
+    def base(self) -> float | None:
+        """Delay of the quickest recent frame; None before the first."""
+        return self._quickest.value
+
+    @property
+    def spread(self) -> float:
+        """Delay behind the quickest that is worth waiting for, without margin."""
+        fade = 1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS)
+        return min(float(self.ceiling), max(self._spread, self._start * fade))
+
+    @property
+    def target(self) -> float:
+        """Delay behind the quickest to play at: the spread and a margin, at most the ceiling."""
+        return min(float(self.ceiling), self.spread + MARGIN_UNITS)
+
+    def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, talkspurt_start: bool) -> None:
+        """Take the arrival of a live frame.
+
+        Args:
+            end_pts: pts of the frame's end.
+            units: Its length.
+            arrival: When it came.
+            send_time: When it was sent, on the sender's clock.
+            talkspurt_start: Whether its pts may stand in a new relation to time.
+        """
+        self._advance(arrival)
+        delay = arrival - end_pts
+        if send_time is not None:
+            self._network.push(self._position, arrival - send_time)
+        if talkspurt_start:
+            self._realign(delay, None if send_time is None else send_time - end_pts)
+        self._quickest.push(self._position, delay)
+        self._samples.append(_Sample(self._position, delay, min(delay, self._quickest.value or delay), units))
+        self._observed += units
+        self._commit(self._position - WINDOW_UNITS)
+
+    def observe_ahead(self, units: int, arrival: float, send_time: float | None) -> None:
+        """Take the arrival of a frame that was sent before its time: only the network's part says something."""
+        self._advance(arrival)
+        if send_time is None:
+            return
+        self._network.push(self._position, arrival - send_time)
+        self._settle(self._position, arrival - send_time - (self._network.value or 0.0), units)
+
+    def restart(self, delay: float) -> None:
+        """Begin anew with `delay` as that of the quickest frame: pts stands in a new relation to time, or the path changed."""
+        self._commit(float("inf"))
+        self._quickest.restart()
+        self._quickest.push(self._position, delay)
+
+    def update(self, now: float) -> bool:
+        """Compute the target anew if it is time; returns whether that was done."""
+        if now < self._next_update and self._next_update - now <= UPDATE_UNITS:
+            return False
+        self._next_update = now + UPDATE_UNITS
+        base = self._quickest.value
+        recent: list[tuple[int, float]] = []
+        peak = max((peak for _, peak in self._peaks), default=0.0)
+        if base is not None:
+            for sample in self._samples:
+                behind = sample.delay - max(base, sample.quickest_before)
+                recent.append((self._histogram.bucket(behind), sample.units))
+                peak = max(peak, behind)
+        self._spread = min(float(self._histogram.best_delay(recent, RECENT_FACTOR)), max(peak, 0.0))
+        return True
+
+    def _advance(self, arrival: float) -> None:
+        last = self._last_arrival
+        self._last_arrival = arrival
+        if last is None:
+            return
+        pause = arrival - last
+        if pause > FORGET_UNITS or pause < -FORGET_UNITS:
+            self._commit(float("inf"))
+            self._quickest.restart()
+            self._network.restart()
+        self._position += min(max(pause, 0.0), ACTIVE_STEP_UNITS)
+
+    def _realign(self, delay: float, source_offset: float | None) -> None:
+        """At the start of a talkspurt: keep the quickest if pts kept its relation to the sender's clock, else derive it."""
+        base, network = self._quickest.value, self._network.value
+        if base is None:
+            return
+        if source_offset is None or network is None:
+            if not base <= delay <= base + self.ceiling:
+                self.restart(delay)
+        elif not base - 1.0 <= network + source_offset <= base + REALIGN_UNITS:
+            self.restart(min(network + source_offset, delay))
+
+    def _commit(self, until: float) -> None:
+        while self._samples and self._samples[0].position < until:
+            sample = self._samples.popleft()
+            base = self._quickest.value
+            behind = sample.delay - max(sample.quickest_before, base if base is not None else sample.delay)
+            self._settle(sample.position, behind, sample.units)
+
+    def _settle(self, position: float, behind: float, units: int) -> None:
+        self._histogram.add(behind, units)
+        if self._peaks and position < self._peaks[-1][0] + PEAK_BLOCK_UNITS:
+            start, peak = self._peaks[-1]
+            self._peaks[-1] = (start, max(peak, behind))
+        else:
+            self._peaks.append((position, behind))
+        while len(self._peaks) > PEAK_BLOCKS:
+            self._peaks.popleft()

@@ -1,0 +1,373 @@
+"""The decisions themselves: what is made when a frame is there, when it is not, and when one talkspurt follows another."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND
+from voicestream.core.playout.account import ConcealmentRun
+from voicestream.core.playout.buffer import Entry
+from voicestream.core.playout.control import StretchControl
+from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
+from voicestream.core.playout.intake import Intake
+from voicestream.core.playout.ticks import DeviceTicks, Tick
+from voicestream.media import SourceKind
+from voicestream.trace import Observer
+
+__all__ = ["Director", "Pending"]
+
+DRY_UNITS = 800
+"""After so much concealment with nothing there the source is taken to be silent (2 s)."""
+
+FINISH_UNITS = 120.0
+"""Wait for a missing end of the track (300 ms, or the lookahead if that is longer)."""
+
+PAUSE_UNITS = 200.0
+"""A coded pause in a prefetched talkspurt is kept when it is shorter than this (500 ms)."""
+
+STANDSTILL_UNITS = 40.0
+"""After so much concealment what comes may be too old to be worth playing (100 ms)."""
+
+JOIN_UNITS = 4
+"""Concealment that joins the two ends where frames were dropped (10 ms)."""
+
+
+class _State(enum.Enum):
+    IDLE = "idle"
+    TALK = "talk"
+    SILENT = "silent"
+
+
+@dataclass(slots=True)
+class Pending:
+    """A decision that the executor has not reported on."""
+
+    decision: Decision
+    units: float
+    from_pts: int
+    to_pts: int
+
+
+class Director:
+    """Decides, and keeps what the next decision depends on. All times in pts units.
+
+    Attributes:
+        frame_units: Length of the frame played last.
+
+    Args:
+        intake: The frames.
+        ticks: The device.
+        observer: Takes trace records.
+        track: Only for the records.
+    """
+
+    def __init__(self, intake: Intake, ticks: DeviceTicks, observer: Observer | None, track: int) -> None:
+        self.frame_units = 8
+        self._intake = intake
+        self._ticks = ticks
+        self._observer = observer
+        self._track = track
+        self._control = StretchControl()
+        self._run = ConcealmentRun(intake.account)
+        self._state = _State.IDLE
+        self._now = 0.0
+        self._credit = 0.0
+        self._silence = 0.0
+        self._reason = ""
+        self._finish_seen: float | None = None
+        self._reported_target = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was played yet."""
+        return self._state is _State.IDLE
+
+    @property
+    def live(self) -> bool:
+        """Whether a talkspurt that is sent in real time is being played."""
+        return self._state is _State.TALK and not self._is_ahead()
+
+    @property
+    def level_units(self) -> float:
+        """Audio on hand, coded and made."""
+        return self._intake.buffer.coded_units + self._ticks.held
+
+    @property
+    def target_units(self) -> float:
+        """The delay target and one frame."""
+        delay = self._intake.delay
+        return min(float(delay.ceiling), delay.target + self.frame_units)
+
+    # The decisions
+
+    def decide(self, now: float, tick: Tick | None) -> Pending:
+        """What is made next, at time `now`; `tick` if the device has just taken a block."""
+        self._now = now
+        if tick is not None:
+            self._control.consumed(tick.consumed, self.frame_units)
+            if self._intake.delay.update(now):
+                self._report_target()
+            self._shed(tick.stalled)
+        intake = self._intake
+        front = intake.front()
+        if self._state is _State.TALK:
+            if intake.gate.cut is not None and intake.cut_reached(front, self._credit, self.frame_units):
+                self._pass_cut()
+            elif front is None:
+                return self._wait_for_frame()
+            elif front.pts == intake.playhead:
+                return self._play(front)
+            elif front.frame.talkspurt_start:
+                self.fall_silent()
+            else:
+                return self._bridge(front)
+        front = intake.front()
+        if front is not None and self._is_due(front):
+            return self._start(front)
+        if front is None:
+            self._check_finish()
+        return self._piece(Silence(self._ticks.need))
+
+    def _is_due(self, front: Entry) -> bool:
+        """Whether the talkspurt that waits begins now."""
+        delay = self._intake.delay
+        if self._state is _State.IDLE:
+            return True
+        if self._intake.gate.is_ahead(front.pts):
+            pause = front.pts - self._intake.playhead
+            return self._silence + 0.5 >= pause or self._silence >= PAUSE_UNITS or pause - self._silence > 2 * self._intake.delay.ceiling
+        # Silence may be as long as one likes: the moment to set the delay for free.
+        return delay.base is None or self._now - front.end - delay.base >= delay.target
+
+    def _start(self, front: Entry) -> Pending:
+        fresh = self._state is _State.IDLE
+        if self._intake.gate.cut is not None and front.pts >= self._intake.gate.cut:
+            self._pass_cut()
+        self._intake.playhead = front.pts
+        self._state = _State.TALK
+        self._credit = 0.0
+        self._control.moved(self._now)
+        self.record("playout:talkspurt", {"pts": front.pts, "ahead": self._is_ahead(), "first": fresh})
+        return self._play(front)
+
+    def _play(self, front: Entry) -> Pending:
+        frame = self._intake.take().frame
+        held, arrival = self._ticks.held, front.arrival * UNITS_PER_SECOND
+        account, delay = self._intake.account, self._intake.delay
+        account.jitter_buffer_delay += frame.units * (self._now - arrival + held) / UNITS_PER_SECOND
+        account.jitter_buffer_target_delay += frame.units * delay.target / UNITS_PER_SECOND
+        account.jitter_buffer_emitted_units += frame.units
+        change = 0
+        late = self._credit > 0
+        merging = self._run.units > 0
+        if not self._intake.gate.is_ahead(frame.pts) and delay.base is not None:
+            if late:
+                self._control.moved(self._now)
+            self._control.observe(self._now, self._now - front.end, held, self._now - arrival)
+            if not merging and front.kind is not SourceKind.COPY:
+                lead = self._intake.lead(front)
+                change = round(self._control.correction(self._now, delay.base, delay.spread, delay.target, frame.units, lead))
+        if self._run.units:
+            self._end_run()
+        self._credit = 0.0
+        self.frame_units = frame.units
+        self._intake.playhead = front.end
+        if frame.talkspurt_end:
+            self.fall_silent()
+        decision: Decision
+        if front.kind is SourceKind.COPY:
+            decision = Repair(frame, front.kind, self._intake.copies_before(frame.pts))
+        elif merging:
+            decision = Merge(frame)
+        elif change > 0:
+            decision = Expand(frame, change)
+        elif change < 0:
+            decision = Accelerate(frame, -change)
+        else:
+            decision = Decode(frame)
+        return Pending(decision, float(frame.units + change), frame.pts, front.end)
+
+    def _bridge(self, front: Entry) -> Pending:
+        """The frame at the playhead is missing and a later one is here."""
+        missing = front.pts - self._intake.playhead
+        delay = self._intake.delay
+        left = missing - self._credit
+        if not self._is_ahead() and delay.base is not None:
+            slack = self._now - (self._intake.playhead + self.frame_units) - delay.base
+            if slack + 0.5 < delay.spread:
+                # The target asks for more delay anyhow: the missing frame gets the time to come.
+                return self._extend("waiting")
+            if left > 2 * self._intake.delay.ceiling + self.frame_units:
+                # No loss is that long: pts has jumped. Unless it is a stray, nothing else will come.
+                if self._credit < self._intake.delay.ceiling:
+                    return self._extend("jump")
+                self.skip_to(front.pts, "jump")
+                return self._play(front)
+        if left < 0.5:
+            if left > -0.5:
+                # Concealed by just as much as is missing: the delay stays as it was.
+                self._credit = 0.0
+            self._lose(missing)
+            self._intake.playhead = front.pts
+            return self._play(front)
+        start = self._intake.playhead + round(self._credit)
+        left = front.pts - start
+        if left > self.frame_units:
+            # The last piece has the length of a frame, so that the next frame's in-band redundancy fits it.
+            left = left - self.frame_units if left < 2 * self.frame_units else self.frame_units
+        self._lose(start + left - self._intake.playhead)
+        self._credit = 0.0
+        self._intake.playhead = start + left
+        self._reason = "lost"
+        following = front.frame if start + left == front.pts and front.kind is not SourceKind.COPY else None
+        return Pending(Conceal(left, following), float(left), start, start + left)
+
+    def _wait_for_frame(self) -> Pending:
+        """Nothing is there at all."""
+        self._check_finish()
+        if self._state is not _State.TALK or self._credit >= DRY_UNITS:
+            if self._run.units:
+                self._end_run()
+            return self._piece(Silence(self._ticks.need))
+        return self._extend("late")
+
+    def _extend(self, reason: str) -> Pending:
+        self._reason = reason
+        return self._piece(Expand(None, min(self._ticks.need, self.frame_units)))
+
+    def _piece(self, decision: Silence | Expand) -> Pending:
+        playhead = self._intake.playhead
+        return Pending(decision, float(decision.units), playhead, playhead)
+
+    def _check_finish(self) -> None:
+        """Give up the missing end of a track that is known to have ended."""
+        finish = self._intake.gate.finish
+        if finish is None:
+            return
+        if self._finish_seen is None:
+            self._finish_seen = self._now
+        quiet = self._now - max(self._finish_seen, self._intake.last_arrival)
+        if self._intake.playhead < finish and quiet >= max(FINISH_UNITS, self._intake.delay.ceiling):
+            if self._state is _State.TALK:
+                self._lose(finish - self._intake.playhead)
+            self._intake.playhead = finish
+        if self._intake.playhead >= finish and self._state is _State.TALK:
+            self.fall_silent()
+
+    # Changes of state
+
+    def cleared(self, from_pts: int, to_pts: int) -> None:
+        """[from_pts, to_pts) was closed."""
+        intake = self._intake
+        if intake.gate.cut is not None:
+            return
+        intake.playhead = max(intake.playhead, to_pts)
+        self.fall_silent()
+
+    def _pass_cut(self) -> None:
+        """What lay before a clear has been played: go on behind it."""
+        gate = self._intake.gate
+        gate.cut = None
+        self._intake.playhead = max(self._intake.playhead, gate.floor)
+        self.fall_silent()
+
+    def fall_silent(self) -> None:
+        """The talkspurt is over: what comes next starts anew."""
+        if self._state is not _State.IDLE:
+            self._state = _State.SILENT
+        if self._run.units:
+            self._end_run()
+        self._credit = 0.0
+        self._silence = 0.0
+
+    def skip_to(self, pts: int, reason: str) -> None:
+        """Move the playhead over audio that will not be played."""
+        if self._state is _State.IDLE:
+            return
+        self.record("playout:skipped", {"from_pts": self._intake.playhead, "to_pts": pts, "reason": reason})
+        join = JOIN_UNITS if self._state is _State.TALK and not self._run.units else 0
+        target = max(self._intake.playhead, pts - join)
+        self._lose(target - self._intake.playhead)
+        self._intake.playhead = target
+        self._credit = 0.0
+        self._control.moved(self._now)
+
+    def _shed(self, stalled: bool) -> None:
+        """Drop what has become too old for live playout: after a stalled reader, a drained queue, a shorter path."""
+        intake = self._intake
+        front = intake.front()
+        if front is None or intake.gate.is_ahead(front.pts):
+            return
+        if stalled:
+            limit, reason = max(intake.delay.target, float(self.frame_units)), "stalled"
+        elif self._state is _State.TALK and self._credit >= STANDSTILL_UNITS:
+            limit, reason = 1.5 * self._intake.delay.ceiling, "old"
+        elif self._control.least_wait(self._now) > self._intake.delay.ceiling + 80.0:
+            limit, reason = float(self._intake.delay.ceiling), "behind"
+        else:
+            return
+        dropped = intake.expire(limit)
+        if dropped:
+            self.record("playout:dropped", {"frames": dropped, "reason": reason})
+            first = intake.front()
+            if first is not None and self._state is _State.TALK:
+                self.skip_to(first.pts, reason)
+
+    def _lose(self, units: int) -> None:
+        self._intake.account.lost_units += units
+        self._intake.account.frames_concealed += -(-units // self.frame_units) if units > 0 else 0
+
+    def _end_run(self) -> None:
+        data = {"units": round(self._run.end(), 2), "reason": self._reason, "playhead_pts": self._intake.playhead}
+        self.record("playout:concealed", data)
+
+    def made(self, pending: Pending, made_units: float) -> None:
+        """The executor made `made_units` for `pending`: book it."""
+        account = self._intake.account
+        account.produced_units += made_units
+        match pending.decision:
+            case Silence():
+                account.silence_units += made_units
+                self._silence += made_units
+                if self._state is _State.TALK:
+                    self._credit += made_units
+            case Conceal() | Expand(frame=None):
+                self._run.add(made_units)
+                if pending.from_pts == pending.to_pts:
+                    self._credit += made_units
+            case _:
+                self._book_frame(pending, made_units - (pending.to_pts - pending.from_pts))
+
+    def _book_frame(self, pending: Pending, change: float) -> None:
+        account = self._intake.account
+        account.frames_played += 1
+        account.played_units += pending.to_pts - pending.from_pts
+        if change > 0:
+            account.inserted_units += change
+        else:
+            account.removed_units -= change
+        if isinstance(pending.decision, Expand | Accelerate):
+            self._control.stretched(self._now, change)
+            asked = pending.units - (pending.to_pts - pending.from_pts)
+            data = {"asked_units": asked, "made_units": round(change, 2), "pts": pending.from_pts}
+            self.record("playout:stretched", data | {"target_units": self.target_units, "level_units": round(self.level_units, 2)})
+
+    # Small things
+
+    def _is_ahead(self) -> bool:
+        return self._intake.gate.is_ahead(self._intake.playhead)
+
+    def _report_target(self) -> None:
+        target = self.target_units
+        if abs(target - self._reported_target) >= 2.0:
+            reason = "later frames" if target > self._reported_target else "release"
+            self._reported_target = target
+            level_ms = round(self.level_units * PTS_UNIT_MS, 1)
+            self.record("playout:target", {"target_ms": round(target * PTS_UNIT_MS, 1), "level_ms": level_ms, "reason": reason})
+
+    def record(self, name: str, data: Mapping[str, object]) -> None:
+        """Give a trace record to the observer."""
+        if self._observer is not None:
+            self._observer.record(self._now / UNITS_PER_SECOND, name, {"track": self._track, **data})

@@ -1,0 +1,75 @@
+"""How late frames come, with decay, and the delay that serves them best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["DelayHistogram"]
+
+LATE_COST_UNITS = 6000.0
+"""Delay that one is willing to add, in units, to save everything from being late: 150 ms for each per cent of the frames."""
+
+MEMORY_UNITS = 12000.0
+"""Time constant of the decay, in units of media (30 s)."""
+
+_RESCALE = 1e12
+
+
+class DelayHistogram:
+    """Relative arrival delays in buckets of one unit (2.5 ms); older entries weigh less.
+
+    Bucket 0 holds what was as quick as the quickest, bucket i delays in (i - 1, i]; the last one everything above the
+    ceiling, which no allowed delay can serve.
+
+    Args:
+        ceiling_units: Largest delay of interest.
+    """
+
+    def __init__(self, ceiling_units: int) -> None:
+        self._ceiling = ceiling_units
+        self._weights = [0.0] * (ceiling_units + 2)
+        self._total = 0.0
+        self._unit_weight = 1.0
+
+    def bucket(self, delay_units: float) -> int:
+        """Index of the bucket for a delay."""
+        if delay_units <= 0:
+            return 0
+        return min(int(-(-delay_units // 1)), self._ceiling + 1)
+
+    def add(self, delay_units: float, media_units: float) -> None:
+        """Count a frame of length `media_units` that came `delay_units` behind the quickest."""
+        # Growing the new weight instead of shrinking all the old ones costs one multiplication.
+        self._unit_weight *= 1.0 + media_units / MEMORY_UNITS
+        weight = self._unit_weight * media_units
+        self._weights[self.bucket(delay_units)] += weight
+        self._total += weight
+        if self._unit_weight > _RESCALE:
+            self._weights = [w / self._unit_weight for w in self._weights]
+            self._total /= self._unit_weight
+            self._unit_weight = 1.0
+
+    def best_delay(self, recent: Iterable[tuple[int, float]] = (), recent_factor: float = 1.0) -> int:
+        """The delay in units for which delay plus the price of late frames is least.
+
+        Args:
+            recent: (bucket, media units) of frames not added yet.
+            recent_factor: How much more a recent frame weighs than one just added.
+        """
+        scale = self._unit_weight * recent_factor
+        weights = self._weights.copy()
+        total = self._total
+        for bucket, media_units in recent:
+            weights[bucket] += media_units * scale
+            total += media_units * scale
+        if not total:
+            return 0
+        price = LATE_COST_UNITS / total
+        best, least = 0, float("inf")
+        late = 0.0
+        for delay in range(self._ceiling, -1, -1):
+            late += weights[delay + 1]
+            cost = delay + price * late
+            if cost < least:
+                best, least = delay, cost
+        return best

@@ -1,0 +1,212 @@
+"""Frames in order and as fast as they come, for a recogniser or a recorder: nothing is stretched or made up, gaps are marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voicestream.core.playout.buffer import Entry, FrameBuffer
+from voicestream.core.playout.gate import Gate
+from voicestream.media import MediaFrame, SourceKind
+
+__all__ = ["Gap", "OrderedAccount", "OrderedReader"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Media that did not come: [from_pts, to_pts)."""
+
+    from_pts: int
+    to_pts: int
+
+
+@dataclass(slots=True, kw_only=True)
+class OrderedAccount:
+    """Counters of an `OrderedReader`.
+
+    ``frames_received`` equals ``frames_delivered + frames_late + frames_discarded + frames_duplicate`` and the frames held.
+
+    Attributes:
+        frames_received: Frames inserted.
+        frames_delivered: Frames given out.
+        frames_late: Frames that came after what they belong to had been given out or given up.
+        frames_discarded: Frames dropped because of a clear, the finish, the bound of the memory or an overlap.
+        frames_duplicate: Frames that were here already.
+        gaps: Gaps declared.
+        lost_units: Media in them, in pts units.
+    """
+
+    frames_received: int = 0
+    frames_delivered: int = 0
+    frames_late: int = 0
+    frames_discarded: int = 0
+    frames_duplicate: int = 0
+    gaps: int = 0
+    lost_units: int = 0
+
+
+class OrderedReader:
+    """Puts frames in order.
+
+    A missing piece is waited for until what follows it has been here for the lookahead, or the buffer is full. From the end
+    of a talkspurt to the start of the next is silence, not a gap.
+
+    Attributes:
+        account: What became of every frame.
+
+    Args:
+        lookahead_ms: How long a missing piece is waited for, 0 or more.
+        max_frames: Frames held at most, at least 2; the oldest is dropped and counted.
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    def __init__(self, lookahead_ms: float, max_frames: int = 500) -> None:
+        if lookahead_ms < 0:
+            raise ValueError(f"lookahead_ms must not be negative, not {lookahead_ms}")
+        if max_frames < 2:
+            raise ValueError(f"max_frames must be at least 2, not {max_frames}")
+        self.account = OrderedAccount()
+        self._patience = lookahead_ms / 1000
+        self._buffer = FrameBuffer(max_frames)
+        self._max_frames = max_frames
+        self._gate = Gate()
+        self._next: int | None = None
+        self._silent = True
+        self._waiting_since: float | None = None
+        self._hold_until = float("-inf")
+        self._now = float("-inf")
+        self._finish_seen = float("-inf")
+
+    def insert(self, frame: MediaFrame, now: float) -> None:
+        """Take a frame that arrived at `now` (monotonic seconds)."""
+        account = self.account
+        account.frames_received += 1
+        self._now = max(self._now, now)
+        if not self._gate.admits(frame):
+            account.frames_discarded += 1
+        elif self._buffer.get(frame.pts) is not None:
+            account.frames_duplicate += 1
+        elif self._next is not None and frame.pts < self._next:
+            account.frames_late += 1
+        else:
+            self._buffer.insert(Entry(frame, SourceKind.AUDIO, now, None))
+            if self._buffer.overfull:
+                # The reader does not read. What is oldest goes; the hole shows up as a gap.
+                self._buffer.pop_first()
+                account.frames_discarded += 1
+
+    def next(self, now: float) -> MediaFrame | Gap | None:
+        """The next frame or gap in order, or None while there is nothing."""
+        self._now = max(self._now, now)
+        front = self._front()
+        if front is None:
+            return self._end(now)
+        expected = self._next
+        if expected is not None and front.pts > expected and not self._follows(front):
+            if len(self._buffer) < self._max_frames and now < self._deadline():
+                return None
+            return self._gap(expected, front.pts)
+        self._buffer.pop_first()
+        self._next = front.end
+        self._silent = front.frame.talkspurt_end
+        self._waiting_since = None
+        self.account.frames_delivered += 1
+        return front.frame
+
+    def next_timer(self) -> float | None:
+        """When `next` has something without a new frame (monotonic seconds, may be past); None if only a frame can bring it."""
+        front = self._front()
+        if front is not None:
+            waits = self._next is not None and front.pts > self._next and not self._follows(front)
+            return self._deadline() if waits and len(self._buffer) < self._max_frames else front.arrival
+        return None if self._gate.finish is None or self.finished else self._end_deadline()
+
+    def hold_gaps(self, until: float) -> None:
+        """Declare no gap before `until` (monotonic seconds): what is missing is on its way, for example after a resume."""
+        self._hold_until = max(self._hold_until, until)
+
+    def clear(self, from_pts: int | None = None, to_pts: int | None = None, number: int | None = None) -> int:
+        """Forget everything held; or, with all three, what is held of [from_pts, to_pts), and take only what follows `to_pts`.
+
+        Args:
+            from_pts: First pts to forget.
+            to_pts: First pts that the track goes on with.
+            number: Count of the track's clears; four values are told apart.
+
+        Returns:
+            The pts up to which frames and gaps have been given out.
+        """
+        if from_pts is None or to_pts is None or number is None:
+            dropped = self._buffer.remove_from(0)
+        else:
+            self._gate.clear(from_pts, to_pts, number, self.next_pts)
+            dropped = self._buffer.remove(from_pts, to_pts) + self._buffer.remove_stale(number, to_pts)
+        self.account.frames_discarded += dropped
+        # Whatever comes next, nothing before it is missed.
+        self._silent = True
+        self._waiting_since = None
+        return self.next_pts
+
+    def finish(self, pts: int | None = None) -> None:
+        """Note that no media at or after `pts` exist; None: none after those that are here."""
+        if pts is None:
+            last = self._buffer.last()
+            pts = self.next_pts if last is None else last.end
+        self._gate.finish = pts
+        self._finish_seen = self._now
+        self.account.frames_discarded += self._buffer.remove_from(pts)
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything before the finish pts has been given out."""
+        return self._gate.finish is not None and not len(self._buffer) and self.next_pts >= self._gate.finish
+
+    @property
+    def held_frames(self) -> int:
+        """Frames held."""
+        return len(self._buffer)
+
+    @property
+    def next_pts(self) -> int:
+        """First pts that has not been given out, as frame or gap; 0 before the first."""
+        return self._next or 0
+
+    def _front(self) -> Entry | None:
+        first = self._buffer.first()
+        while first is not None and self._next is not None and first.pts < self._next:
+            self._buffer.pop_first()
+            self.account.frames_discarded += 1
+            first = self._buffer.first()
+        return first
+
+    def _follows(self, front: Entry) -> bool:
+        """Whether only silence lies between what was given out and `front`."""
+        return self._silent or front.frame.talkspurt_start
+
+    def _deadline(self) -> float:
+        """When the missing piece before the frames held is given up."""
+        if self._waiting_since is None:
+            self._waiting_since = self._buffer.earliest_arrival()
+        return max(self._waiting_since + self._patience, self._hold_until)
+
+    def _end_deadline(self) -> float:
+        return max(self._finish_seen + self._patience, self._hold_until)
+
+    def _gap(self, from_pts: int, to_pts: int) -> Gap:
+        self._next = to_pts
+        self._waiting_since = None
+        self.account.gaps += 1
+        self.account.lost_units += to_pts - from_pts
+        return Gap(from_pts, to_pts)
+
+    def _end(self, now: float) -> Gap | None:
+        """With nothing held: the missing end of a finished track is a gap once it has been waited for."""
+        finish = self._gate.finish
+        if finish is None or self.finished or now < self._end_deadline():
+            return None
+        if self._silent:
+            # After the end of a talkspurt (or before the first) nothing shows that there was anything.
+            self._next = finish
+            return None
+        return self._gap(self.next_pts, finish)

@@ -1,0 +1,171 @@
+"""The playout of one live track: frames in, decisions out."""
+
+from __future__ import annotations
+
+from voicestream.config import UNITS_PER_SECOND, PlayoutConfig
+from voicestream.core.playout.account import PlayoutAccount
+from voicestream.core.playout.decision import Decision, Silence
+from voicestream.core.playout.director import Director, Pending
+from voicestream.core.playout.intake import Intake
+from voicestream.core.playout.ticks import DeviceTicks
+from voicestream.core.playout.timeline import Timeline
+from voicestream.errors import StateError
+from voicestream.media import MediaFrame, SourceKind
+from voicestream.trace import Observer
+
+__all__ = ["Playout"]
+
+LEVEL_FACTOR = 0.1
+"""Part that one block of the device has in the smoothed level."""
+
+
+class Playout:
+    """Holds the frames of one received track and decides, call by call, what its executor makes next.
+
+    Pure: time comes in with every call (monotonic seconds) and sound goes out as decisions. Feed it with `insert`; when the
+    device needs audio, call `next`, do what it says and report the length made with `done`, until the device has enough.
+    See specification section 9.
+
+    Attributes:
+        account: What became of every frame and of every unit made.
+
+    Args:
+        config: Start and ceiling of the delay, and the bound of the memory.
+        observer: Takes trace records ("playout:target", "playout:talkspurt", "playout:concealed", "playout:stretched",
+            "playout:skipped", "playout:dropped", "playout:cleared").
+        track: Only for the records.
+    """
+
+    def __init__(self, config: PlayoutConfig, *, observer: Observer | None = None, track: int = 0) -> None:
+        self.account = PlayoutAccount()
+        self._intake = Intake(config, self.account)
+        self._ticks = DeviceTicks()
+        self._director = Director(self._intake, self._ticks, observer, track)
+        self._timeline = Timeline()
+        self._pending: Pending | None = None
+        self._level = 0.0
+        self._clear_count = 0
+
+    def insert(self, frame: MediaFrame, now: float, *, kind: SourceKind = SourceKind.AUDIO, send_time: float | None = None) -> None:
+        """Take a frame from the network.
+
+        Args:
+            frame: The frame; one that is a duplicate, too late or cleared is counted and dropped.
+            now: When it arrived, in monotonic seconds.
+            kind: By which means.
+            send_time: When it was sent, in seconds of the sender's clock; only differences count.
+        """
+        director = self._director
+        dropped_end = self._intake.insert(frame, now, kind, send_time, idle=director.idle)
+        if dropped_end is not None and dropped_end > self._intake.playhead:
+            # The oldest had to go, so it is the playhead that gives way.
+            director.skip_to(dropped_end, "full")
+
+    def set_ahead(self, from_pts: int, ahead: bool) -> None:
+        """Note that the talkspurt from `from_pts` on is (or is not) sent faster than real time (ANCHOR's flag)."""
+        self._intake.gate.set_ahead(from_pts, ahead)
+
+    def clear(self, from_pts: int, to_pts: int, number: int) -> int:
+        """Forget the audio in [from_pts, to_pts); what was not decided of it is never played.
+
+        Later frames are taken only with this clear number (or the next one, whose clear may come after its audio) and from
+        `to_pts` on. Audio before `from_pts` stays.
+
+        Args:
+            from_pts: First pts to forget.
+            to_pts: First pts that the track goes on with.
+            number: Count of the track's clears; four values are told apart.
+
+        Returns:
+            The pts up to which the device has played, as far as it can be told between two blocks of the device.
+
+        Raises:
+            ValueError: `to_pts` lies before `from_pts`.
+        """
+        if to_pts < from_pts:
+            raise ValueError(f"to_pts must not lie before from_pts, not {to_pts} < {from_pts}")
+        heard = self.heard_pts(self._ticks.left)
+        self._clear_count += 1
+        self._intake.clear(from_pts, to_pts, number)
+        self._director.cleared(from_pts, to_pts)
+        self._director.record("playout:cleared", {"from_pts": from_pts, "to_pts": to_pts, "number": number, "heard_pts": heard})
+        return heard
+
+    def finish(self, pts: int) -> None:
+        """Note that no audio at or after `pts` exists."""
+        self._intake.finish(pts)
+
+    def next(self, now: float, held_units: float) -> Decision:
+        """Decide what the executor makes next.
+
+        Args:
+            now: Monotonic seconds.
+            held_units: Audio that the executor has made and not yet handed to the device.
+        """
+        if self._pending is not None:
+            self.done(self._pending.units)
+        now_units = now * UNITS_PER_SECOND
+        tick = self._ticks.call(now_units, held_units)
+        if tick is not None:
+            self._level += LEVEL_FACTOR * (self._director.level_units - self._level)
+        self._pending = self._director.decide(now_units, tick)
+        return self._pending.decision
+
+    def done(self, made_units: float) -> None:
+        """Report how much audio the last decision made. Without it, exactly what was asked for is assumed.
+
+        Raises:
+            ValueError: `made_units` is negative.
+            StateError: No decision is open.
+        """
+        if made_units < 0:
+            raise ValueError(f"made_units must not be negative, not {made_units}")
+        pending, self._pending = self._pending, None
+        if pending is None:
+            raise StateError("done() without a decision of next() before it")
+        self._ticks.made(made_units)
+        if isinstance(pending.decision, Silence):
+            self._timeline.append(made_units, self._timeline.end_pts, self._timeline.end_pts)
+        else:
+            self._timeline.append(made_units, pending.from_pts, pending.to_pts)
+        self._director.made(pending, made_units)
+
+    def drop_held(self, units: float) -> None:
+        """The executor threw away the last `units` that it had made (after a clear): they are not heard."""
+        self._timeline.drop(units)
+        self._ticks.held = max(0.0, self._ticks.held - units)
+
+    def heard_pts(self, held_units: float) -> int:
+        """pts of the sample about to leave the device when `held_units` of what was made have not been handed to it."""
+        return self._timeline.heard_pts(held_units)
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything before the finish pts has been decided."""
+        finish = self._intake.gate.finish
+        return finish is not None and self._intake.playhead >= finish
+
+    @property
+    def playhead_pts(self) -> int:
+        """First pts that has not been decided."""
+        return self._intake.playhead
+
+    @property
+    def level_units(self) -> float:
+        """Audio on hand, coded and made, in pts units; smoothed while a live talkspurt plays."""
+        return self._level if self._director.live else self._director.level_units
+
+    @property
+    def target_units(self) -> float:
+        """Audio that should be on hand just after an arrival, in pts units: the delay target and one frame."""
+        return self._director.target_units
+
+    @property
+    def held_frames(self) -> int:
+        """Frames in the buffer."""
+        return len(self._intake.buffer)
+
+    @property
+    def clear_count(self) -> int:
+        """Clears so far; an executor that sees it grow may throw away what it holds and call `drop_held`."""
+        return self._clear_count

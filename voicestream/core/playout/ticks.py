@@ -1,0 +1,69 @@
+"""What the calls of the executor tell of the device behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DeviceTicks", "Tick"]
+
+STALL_UNITS = 80.0
+"""A device that takes audio this much later than it should have stood still (200 ms)."""
+
+MAX_PIECE_UNITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The device took a block.
+
+    Attributes:
+        consumed: Units that it took.
+        stalled: Whether it had stood still before, or never ran.
+    """
+
+    consumed: float
+    stalled: bool
+
+
+class DeviceTicks:
+    """Groups the calls at one instant into ticks and follows what the executor holds. Times in pts units."""
+
+    def __init__(self) -> None:
+        self._now: float | None = None
+        self._block = 0.0
+        self.held = 0.0
+
+    def call(self, now: float, held_units: float) -> Tick | None:
+        """Note a call of ``next``; returns the tick when it is the first at its instant.
+
+        Args:
+            now: Time of the call.
+            held_units: What the executor holds.
+        """
+        before, had = self._now, self.held
+        self.held = held_units
+        if before is not None and now == before:
+            return None
+        self._now = now
+        if before is None:
+            return Tick(0.0, True)
+        consumed = max(0.0, had - held_units)
+        stalled = now - before - consumed > STALL_UNITS
+        if consumed:
+            self._block = consumed
+        return Tick(consumed, stalled)
+
+    def made(self, units: float) -> None:
+        """The executor made `units`."""
+        self.held += units
+
+    @property
+    def need(self) -> int:
+        """Whole units that the executor lacks for its block, as far as can be told; 1 to 8."""
+        lacking = self._block - self.held
+        return max(1, min(MAX_PIECE_UNITS, round(lacking))) if lacking > 0.01 else 4
+
+    @property
+    def left(self) -> float:
+        """Units that the executor holds when its block has been taken."""
+        return max(0.0, self.held - self._block)
