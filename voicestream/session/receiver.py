@@ -137,7 +137,8 @@ class Receiver:
 
     def _clear(self, now: float, *, by_sender: bool) -> None:
         track, number, to_pts = self.track.track_id, self.clears.number, self.clears.to_pts
-        heard = self.delivery.clear(self.played.played_pts or 0, to_pts, number)
+        # Concealment may have carried the player beyond a clear that ends where the sender had come to.
+        heard = self.delivery.clear(min(self.played.played_pts or 0, to_pts), to_pts, number)
         self.played.clear(number, to_pts, heard, now)
         self._hub.record(now, "clear:received", track=track, number=number, to_pts=to_pts, by_sender=by_sender)
         if by_sender:
