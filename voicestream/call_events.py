@@ -13,7 +13,7 @@ from voicestream.codepoints import EventKind
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.events import EventReceived
 
-__all__ = ["CallEvent", "EventInbox", "decode_event", "encode_event"]
+__all__ = ["CallEvent", "EventInbox", "Events", "decode_event", "encode_event"]
 
 MIN_HELD_BYTES: Final = 1 << 22
 
@@ -144,4 +144,22 @@ class EventInbox:
             await self._signal.wait()
         event, size = self._events.popleft()
         self._bytes -= size
+        return event
+
+
+class Events:
+    """Iterates over an inbox until the call has ended. Cancelling a wait loses no event."""
+
+    __slots__ = ("_inbox",)
+
+    def __init__(self, inbox: EventInbox) -> None:
+        self._inbox = inbox
+
+    def __aiter__(self) -> Events:
+        return self
+
+    async def __anext__(self) -> CallEvent:
+        event = await self._inbox.get()
+        if event is None:
+            raise StopAsyncIteration
         return event

@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
@@ -45,7 +46,7 @@ class Link:
         self.on_activity: OnActivity | None = None
 
     @property
-    def lock(self) -> object:
+    def lock(self) -> AbstractContextManager[object]:
         """The transport's lock; see `SocketOwner`."""
         return self._owner.lock
 

@@ -26,22 +26,25 @@ class Reports:
         schedule: When that is told.
         sent: What was sent from here.
         clock: The far end's clock.
+        path_delay: One-way delay of the newest datagram that came, in seconds, good to the clock's error; None before the first echo.
         times: When what arrives was sent, on the far end's clock.
     """
 
-    __slots__ = ("arrivals", "clock", "schedule", "sent", "times")
+    __slots__ = ("arrivals", "clock", "path_delay", "schedule", "sent", "times")
 
     def __init__(self) -> None:
         self.arrivals = ArrivalLog()
         self.schedule = ReportSchedule()
         self.sent = SentLog()
         self.clock = RemoteClock()
+        self.path_delay: float | None = None
         self.times = SendTimes()
 
     def arrived(self, datagram: Datagram, size: int, now: float) -> bool:
         """Note a datagram; False for one that came before."""
         if self.arrivals.arrived(datagram, now) is None:
             return False
+        self.path_delay = self.clock.path_delay(datagram.send_tick, now)
         frames = datagram.frames
         eliciting = not frames or any(not isinstance(frame, ReportFrame | PaddingFrame) for frame in frames)
         self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting)

@@ -80,6 +80,7 @@ class SessionStats:
         min_rtt_ms: Smallest sample.
         clock_offset_ms: The far end's clock less ours, modulo 16384 ms; None before the first report.
         clock_error_ms: Bound of that offset's error; None before the first report.
+        path_delay_ms: One-way delay of the newest datagram that came, good to `clock_error_ms`; None before the first report.
         datagrams_sent: Datagrams that left.
         bytes_sent: Bytes of VoiceStream in them.
         datagrams_received: Datagrams that came.
@@ -116,6 +117,7 @@ class SessionStats:
     min_rtt_ms: float | None
     clock_offset_ms: float | None
     clock_error_ms: float | None
+    path_delay_ms: float | None
     datagrams_sent: int
     bytes_sent: int
     datagrams_received: int
@@ -158,6 +160,7 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, now: fl
         min_rtt_ms=_ms(clock.min_rtt),
         clock_offset_ms=_ms(offset),
         clock_error_ms=None if offset is None else _ms(clock.error(now)),
+        path_delay_ms=_ms(reports.path_delay),
         datagrams_sent=counts.datagrams_sent,
         bytes_sent=counts.bytes_sent,
         datagrams_received=counts.datagrams_received,

@@ -1,0 +1,171 @@
+"""The listening side of a call in order: everything, as fast as it comes, gaps marked. For recognisers and recorders."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voicestream.call_link import CallLink
+from voicestream.call_state import Ending, Signal
+from voicestream.config import PTS_UNIT_MS, AudioConfig, Track
+from voicestream.errors import StateError
+from voicestream.media import MediaFrame
+
+if TYPE_CHECKING:
+    from voicestream.audio.ordered import DecodedBlock, OrderedDecoder
+    from voicestream.core.playout import Gap, OrderedAccount, OrderedReader
+
+__all__ = ["AudioBlock", "FrameBlocks", "FrameReader"]
+
+MAX_FRAMES: Final = 500
+"""Frames held for a consumer that does not keep up: 10 s of 20 ms; the oldest become a gap."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AudioBlock:
+    """A stretch of received audio, in order.
+
+    Attributes:
+        pts: Media time of its first sample, in units of 2.5 ms.
+        duration_ms: Its length.
+        pcm: Samples, int16, of shape (n,) or (n, channels); None with ``decode=False``.
+        payload: The coded frame with ``decode=False``; None otherwise and in a gap.
+        gap: Something of this stretch did not arrive in time: with PCM it is silence there, coded it is all missing.
+    """
+
+    pts: float
+    duration_ms: float
+    pcm: NDArray[np.int16] | None = None
+    payload: bytes | None = None
+    gap: bool = False
+
+    @property
+    def at(self) -> float:
+        """Media time of its first sample, in seconds."""
+        return self.pts * PTS_UNIT_MS / 1000
+
+
+def _coded(item: MediaFrame | Gap) -> AudioBlock:
+    if isinstance(item, MediaFrame):
+        return AudioBlock(pts=item.pts, duration_ms=item.units * PTS_UNIT_MS, payload=item.payload)
+    return AudioBlock(pts=item.from_pts, duration_ms=(item.to_pts - item.from_pts) * PTS_UNIT_MS, gap=True)
+
+
+def _decoded(block: DecodedBlock) -> AudioBlock:
+    return AudioBlock(pts=block.pts, duration_ms=block.duration_ms, pcm=block.pcm, gap=block.gap)
+
+
+class FrameReader:
+    """Reads one track through an ordering buffer."""
+
+    __slots__ = ("_audio", "_ending", "_link", "_lookahead_ms", "_reader", "arrived", "taken_pts", "track")
+
+    def __init__(self, link: CallLink, ending: Ending, track: Track, audio: AudioConfig, lookahead_ms: int) -> None:
+        self._link = link
+        self._ending = ending
+        self._audio = audio
+        self._lookahead_ms = lookahead_ms
+        self._reader: OrderedReader | None = None
+        self.track = track
+        self.arrived = Signal()
+        self.taken_pts = 0
+
+    @property
+    def account(self) -> OrderedAccount | None:
+        """The books of the ordering buffer; None before anybody has asked for frames."""
+        return None if self._reader is None else self._reader.account
+
+    def blocks(self, block_ms: int, decode: bool) -> FrameBlocks:
+        """An iterator over what comes; see `Call.frames`."""
+        self._open()
+        return FrameBlocks(self, self._decoder(block_ms) if decode else None)
+
+    def _open(self) -> OrderedReader:
+        if self._reader is None:
+            from voicestream.core.playout import OrderedReader
+
+            with self._link.locked() as session:
+                if self.track.track_id not in session.receivers:
+                    raise StateError(f"track {self.track.track_id} is not received in this call")
+                self._reader = OrderedReader(self._lookahead_ms, MAX_FRAMES)
+                session.receivers[self.track.track_id].attach_ordered(self._reader)
+        return self._reader
+
+    def _decoder(self, block_ms: int) -> OrderedDecoder:
+        from voicestream.audio.codec import make_decoder
+        from voicestream.audio.ordered import OrderedDecoder
+
+        rate, channels = self._audio.sample_rate_hz, self._audio.channels
+        return OrderedDecoder(make_decoder(self.track, rate, channels), rate, channels, block_ms=block_ms)
+
+    async def next(self) -> MediaFrame | Gap | None:
+        """What comes next; None when the far end has finished, or the call is over, and all has been taken."""
+        reader = self._open()
+        while True:
+            with self._link.locked() as session:
+                now = self._link.now()
+                over = self._link.is_over
+                # When the call is over nothing that is missing will come: no gap is waited for.
+                item = reader.next(math.inf if over else now)
+                if item is not None:
+                    self.taken_pts = item.pts + item.units if isinstance(item, MediaFrame) else item.to_pts
+                    if not over:
+                        session.report_played(self.taken_pts, now, self.track.track_id)
+                    return item
+                timer = reader.next_timer()
+            # Only when there is nothing to give: what was taken is told to the far end in one go.
+            self._link.wake()
+            if over or reader.finished:
+                return None
+            await self.arrived.wait(None if timer is None else max(0.0, timer - now))
+
+    def check_error(self) -> None:
+        """Raise `CallClosedError` when the call has ended with an error before the far end finished."""
+        if self._reader is None or not self._reader.finished:
+            self._ending.check_error()
+
+
+class FrameBlocks:
+    """Iterates over blocks, or coded frames where there is no decoder. Cancelling a wait loses nothing."""
+
+    __slots__ = ("_decoder", "_reader", "_ready")
+
+    def __init__(self, reader: FrameReader, decoder: OrderedDecoder | None) -> None:
+        self._reader = reader
+        self._decoder = decoder
+        self._ready: deque[AudioBlock] = deque()
+
+    def __aiter__(self) -> FrameBlocks:
+        return self
+
+    async def __anext__(self) -> AudioBlock:
+        while not self._ready:
+            # A backlog must not keep the loop from everything else.
+            await asyncio.sleep(0)
+            item = await self._reader.next()
+            if item is not None:
+                self._take(item)
+            elif self._decoder is None or not self._flush(self._decoder):
+                self._reader.check_error()
+                raise StopAsyncIteration
+        return self._ready.popleft()
+
+    def _take(self, item: MediaFrame | Gap) -> None:
+        if self._decoder is None:
+            self._ready.append(_coded(item))
+            return
+        self._ready.extend(_decoded(block) for block in self._decoder.push(item))
+        if isinstance(item, MediaFrame) and item.talkspurt_end:
+            # What was said last is not held back until the next words fill its block.
+            self._flush(self._decoder)
+
+    def _flush(self, decoder: OrderedDecoder) -> bool:
+        blocks = decoder.flush()
+        self._ready.extend(_decoded(block) for block in blocks)
+        return bool(blocks)

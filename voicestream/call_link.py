@@ -1,0 +1,103 @@
+"""A call's hold on its connection: the one place where locks, clock and waking the transport are dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Protocol, cast
+
+from voicestream.call_state import Ending
+from voicestream.codepoints import ErrorCode
+from voicestream.errors import CallClosedOK
+
+if TYPE_CHECKING:
+    from voicestream.events import Event
+    from voicestream.quic.endpoint import Connection
+    from voicestream.session import Session
+
+__all__ = ["CallLink", "Owner"]
+
+
+class Owner(Protocol):
+    """What a call needs of its transport; `ClientTransport` and a server's `Link` in ``voicestream.quic`` are such owners."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held, re-entrantly, for every operation on a connection."""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that the call is on."""
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+
+    def wake(self) -> None:
+        """Have the loop send what is due and read the timer again. From any thread."""
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection has said its last word."""
+
+
+class CallLink:
+    """Access to the session under the transport's lock, from any thread."""
+
+    __slots__ = ("_ending", "_owner")
+
+    def __init__(self, owner: Owner, ending: Ending) -> None:
+        self._owner = owner
+        self._ending = ending
+
+    def now(self) -> float:
+        """The session's clock: monotonic seconds."""
+        return self._owner.clock()
+
+    def wake(self) -> None:
+        """Have due bytes leave soon."""
+        self._owner.wake()
+
+    def next_event(self) -> Event | None:
+        """What the connection has to tell; None for nothing at present."""
+        with self._owner.lock:
+            return self._owner.connection.next_event()
+
+    async def wait_closed(self) -> None:
+        """Wait until the far end knows that the call is over, or can be taken to be gone."""
+        await self._owner.wait_closed()
+
+    def close(self, code: int, reason: str) -> None:
+        """End the session; nothing if it is over."""
+        with self._owner.lock:
+            self._owner.connection.close(self._owner.clock(), code, reason)
+        self.wake()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be sent or received any more."""
+        return self._ending.closed or self._owner.connection.is_closed
+
+    @property
+    def _session(self) -> Session:
+        # The connection knows of its session only what it needs to carry it.
+        return cast("Session", self._owner.connection.session)
+
+    @contextmanager
+    def locked(self) -> Iterator[Session]:
+        """The session, to look at it or to pull audio; alive or over."""
+        with self._owner.lock:
+            yield self._session
+
+    @contextmanager
+    def verbs(self) -> Iterator[tuple[Session, float]]:
+        """The living session and the time, to act on it; what that makes due leaves afterwards.
+
+        Raises:
+            CallClosed: The call is over.
+        """
+        with self._owner.lock:
+            self._ending.check()
+            if self._owner.connection.is_closed:
+                # Closed a moment ago; the event that tells how is still on its way.
+                raise CallClosedOK(ErrorCode.NO_ERROR, "the call is ending")
+            yield self._session, self._owner.clock()
+        self.wake()

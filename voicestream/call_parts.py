@@ -1,0 +1,170 @@
+"""The parts of a call and the routes between them: verbs to the part that does them, session events to whom they concern."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from voicestream.call_events import CallEvent, EventInbox
+from voicestream.call_frames import FrameReader
+from voicestream.call_link import CallLink
+from voicestream.call_options import CallOptions
+from voicestream.call_reader import CallReader
+from voicestream.call_sender import CallSender
+from voicestream.call_state import Ending
+from voicestream.call_voice import Voice
+from voicestream.codepoints import ErrorCode, EventKind
+from voicestream.config import UNITS_PER_SECOND
+from voicestream.errors import StateError
+from voicestream.events import (
+    Cleared,
+    ClearRequested,
+    Closed,
+    Event,
+    EventReceived,
+    Finished,
+    GoingAway,
+    PlanChanged,
+    RemoteFinished,
+)
+
+if TYPE_CHECKING:
+    from voicestream.core.playout import OrderedAccount, Playout
+
+__all__ = ["CallParts"]
+
+
+class CallParts:
+    """Everything behind a `Call`."""
+
+    __slots__ = ("_began", "_ended", "_frames", "_reader", "ending", "inbox", "link", "options", "sender", "voice_track")
+
+    def __init__(self, link: CallLink, ending: Ending, options: CallOptions) -> None:
+        limits = options.session.limits
+        self._began = link.now()
+        self._ended: float | None = None
+        self.link = link
+        self.ending = ending
+        self.options = options
+        self.voice_track = options.voice_track.track_id
+        self.inbox = EventInbox(ending, max_events=limits.undelivered_events, max_event_size=limits.max_event_size)
+        self.sender = CallSender(link, ending, Voice(options.voice_track, options.audio))
+        self._reader: CallReader | None = None
+        self._frames: dict[int, FrameReader] = {}
+
+    # Verbs
+
+    def reader(self) -> CallReader:
+        """The real-time reader of the voice track, made when first asked for."""
+        if self._reader is None:
+            if self.voice_track in self._frames:
+                raise StateError("frames() reads this call's audio: read() and iteration cannot have it too")
+            options = self.options
+            self._reader = CallReader(
+                self.link, self.ending, options.voice_track, options.audio, options.session.playout, options.observer
+            )
+        return self._reader
+
+    def frame_reader(self, track: int) -> FrameReader:
+        """The ordered reader of a track, made when first asked for."""
+        if track not in self._frames:
+            if track == self.voice_track and self._reader is not None:
+                raise StateError("read() or iteration has this call's audio: frames() cannot have it too")
+            described = next((one for one in self.options.session.tracks if one.track_id == track), None)
+            if described is None:
+                raise StateError(f"there is no track {track} in this call")
+            self._frames[track] = FrameReader(
+                self.link, self.ending, described, self.options.audio, self.options.session.playout.lookahead_ms
+            )
+        return self._frames[track]
+
+    def send_event(self, kind: EventKind, payload: bytes, ordered: bool, pts: int | None) -> int:
+        """Hand an event to the session; its number."""
+        with self.link.verbs() as (session, now):
+            track = None if pts is None else self.voice_track
+            return session.send_event(payload, now, kind=kind, ordered=ordered, track=track, pts=pts)
+
+    async def finish(self, timeout: float | None, track: int) -> int:
+        """The played pts once the far end has played all."""
+        async with asyncio.timeout(timeout):
+            return await self.sender.finish(track)
+
+    async def clear(self, outgoing: bool, track: int, timeout: float | None) -> int:
+        """The pts of the last sample heard."""
+        if outgoing:
+            async with asyncio.timeout(timeout):
+                return await self.sender.clear(track)
+        reader = self._reader
+        with self.link.verbs() as (session, now):
+            # The session is told how far the device has come before what it holds is dropped.
+            heard = reader.report_heard() if reader is not None and reader.track.track_id == track else self._taken(track)
+            session.clear(now, track=track, outgoing=False)
+        return heard
+
+    def _taken(self, track: int) -> int:
+        return self._frames[track].taken_pts if track in self._frames else 0
+
+    async def close(self, code: int, reason: str) -> None:
+        """End the session and wait until it is over."""
+        self.close_now(code, reason)
+        await self.link.wait_closed()
+
+    def close_now(self, code: int, reason: str) -> None:
+        """End the session without waiting."""
+        self.link.close(code, reason)
+
+    # For the numbers
+
+    def duration(self, now: float) -> float:
+        """Seconds from the beginning to the end, or to `now`."""
+        return (now if self._ended is None else self._ended) - self._began
+
+    @property
+    def playout(self) -> Playout | None:
+        """The playout buffer, if anybody has listened in real time."""
+        return None if self._reader is None else self._reader.playout
+
+    @property
+    def ordered_accounts(self) -> list[OrderedAccount]:
+        """The books of the ordered readers."""
+        accounts = (reader.account for reader in self._frames.values())
+        return [account for account in accounts if account is not None]
+
+    # Events
+
+    def pump(self) -> None:
+        """Deliver what the session has to tell. The transport calls this on the loop after anything has happened."""
+        while (event := self.link.next_event()) is not None:
+            self._deliver(event)
+        self.sender.room.notify()
+        for reader in self._frames.values():
+            reader.arrived.notify()
+
+    def _deliver(self, event: Event) -> None:
+        match event:
+            case PlanChanged():
+                self.sender.voice.apply(event)
+            case EventReceived():
+                self.inbox.receive(event, self._refuse_event)
+            case ClearRequested():
+                self.sender.on_clear_requested(event)
+                self.inbox.put(CallEvent(kind="clear", track=event.track, at=event.to_pts / UNITS_PER_SECOND))
+            case Cleared():
+                self.sender.on_cleared(event)
+            case Finished():
+                self.sender.on_finished(event)
+            case RemoteFinished():
+                self.inbox.put(CallEvent(kind="finish", track=event.track, at=event.pts / UNITS_PER_SECOND))
+            case GoingAway():
+                data = {"reason": event.reason, "uri": event.uri, "retry_after": event.retry_after}
+                self.inbox.put(CallEvent(kind="going_away", data=data))
+            case Closed():
+                self._ended = self.link.now()
+                self.ending.set(event)
+                self.sender.on_closed()
+                self.inbox.wake()
+            case _:
+                pass
+
+    def _refuse_event(self, reason: str) -> None:
+        self.close_now(ErrorCode.EVENT_ENCODING_ERROR, reason)

@@ -1,0 +1,136 @@
+"""`connect`: open a call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from voicestream.call import Call
+from voicestream.call_options import as_bytes, call_options
+from voicestream.client_dialing import Dialing, dial
+from voicestream.config import Limits, RateConfig, Track
+from voicestream.quic.configuration import ClientTls
+from voicestream.trace import Observer
+from voicestream.uri import parse_uri
+
+__all__ = ["connect"]
+
+
+class connect:
+    """Open a call::
+
+        async with connect("voicestream://example.org/agent", token="...") as call:
+            await call.send(pcm)
+
+    or ``call = await connect(...)`` and ``await call.close()`` in the end.
+
+    Args:
+        uri: ``voicestream://host[:port][/path][?query]``; the port is 4433 where none is given.
+        token: What the server knows this client by, at most 2048 bytes.
+        metadata: Bytes for the server's application, at most 4096.
+        cafile: PEM file of authorities, or of the server's own certificate, to trust instead of the system's authorities.
+        pin: SHA-256 of the server's certificate (DER), 32 bytes or hexadecimal; neither name nor authority is checked then.
+        insecure: Check nothing: whoever is on the path can listen and speak. Warns each time.
+        server_name: Name that the certificate must be for; the URI's host by default.
+        sample_rate_hz: Rate of the PCM that the call gives and takes, 8000 to 192000.
+        channels: Channels of that PCM, 1 or 2.
+        bitrate_bps: Bits per second of the codec to begin with, 8000 to 64000; the network's state moves it.
+        frame_ms: Frame length to begin with, 10, 20, 40 or 60.
+        application: libopus' mode: "voip", "audio" or "lowdelay".
+        dtx: Send (almost) nothing in silence.
+        complexity: libopus' effort, 0 to 10.
+        lookahead_ms: Deepest playout buffer, 20 to 500; also what the server may send ahead.
+        tracks: Media of the call; PCM goes to the first. Opus on track 0 by default.
+        rate: What the sender may use.
+        limits: What the server may cost.
+        retain_s: Seconds of sent media kept for a resume, 2 to 300.
+        session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
+        route_token: First connection id of the dial, 8 to 20 bytes, as a server or relay handed it out.
+        open_timeout: Seconds until the call must have been taken.
+        observer: Takes trace records of the call.
+
+    Raises:
+        TypeError, ValueError: An argument is out of range; the message names it. At once; what follows is raised when the
+            call is opened.
+        CertificateError: The server's certificate is not the one asked for. No byte of the application was sent.
+        RejectedError: The server declined.
+        ConnectError: The host is unknown, does not answer, refuses, or does not speak the protocol.
+        OSError: `cafile` cannot be read.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        token: str | bytes | None = None,
+        metadata: str | bytes = b"",
+        cafile: str | os.PathLike[str] | None = None,
+        pin: str | bytes | None = None,
+        insecure: bool = False,
+        server_name: str | None = None,
+        sample_rate_hz: int = 48000,
+        channels: int = 1,
+        bitrate_bps: int = 40000,
+        frame_ms: int = 20,
+        application: Literal["voip", "audio", "lowdelay"] = "voip",
+        dtx: bool = False,
+        complexity: int = 9,
+        lookahead_ms: int = 150,
+        tracks: Sequence[Track] | None = None,
+        rate: RateConfig | None = None,
+        limits: Limits | None = None,
+        retain_s: float = 30.0,
+        session_lifetime_s: float = 300.0,
+        route_token: bytes | None = None,
+        open_timeout: float = 10.0,
+        observer: Observer | None = None,
+    ) -> None:
+        target = parse_uri(uri)
+        if not 0 < open_timeout <= 600:
+            raise ValueError(f"open_timeout must be more than 0 and at most 600, not {open_timeout}")
+        options = call_options(
+            sample_rate_hz=sample_rate_hz,
+            channels=channels,
+            bitrate_bps=bitrate_bps,
+            frame_ms=frame_ms,
+            application=application,
+            dtx=dtx,
+            complexity=complexity,
+            lookahead_ms=lookahead_ms,
+            tracks=tracks,
+            rate=rate,
+            limits=limits,
+            retain_s=retain_s,
+            session_lifetime_s=session_lifetime_s,
+            metadata=metadata,
+            observer=observer,
+        )
+        tls = ClientTls(
+            server_name=server_name or target.host, cafile=None if cafile is None else Path(cafile), pin=pin, insecure=insecure
+        )
+        self._dialing = Dialing(
+            target=target,
+            options=options,
+            tls=tls,
+            token=as_bytes("token", token, 2048),
+            route_token=route_token,
+            open_timeout=open_timeout,
+        )
+        self._call: Call | None = None
+
+    def __await__(self) -> Generator[object, None, Call]:
+        return dial(self._dialing).__await__()
+
+    async def __aenter__(self) -> Call:
+        self._call = await self
+        return self._call
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            await call.close()

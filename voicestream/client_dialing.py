@@ -1,0 +1,130 @@
+"""From an address to an open call: the transport is dialled, the session introduces itself, the server says yes or no."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+
+from voicestream.call import Call
+from voicestream.call_link import CallLink
+from voicestream.call_options import CallInfo, CallOptions
+from voicestream.call_parts import CallParts
+from voicestream.call_state import Ending
+from voicestream.codepoints import error_name
+from voicestream.errors import ConnectError, RejectedError
+from voicestream.events import Accepted, Closed, Rejected
+from voicestream.quic.aio import ClientTransport
+from voicestream.quic.configuration import ClientTls
+from voicestream.quic.endpoint import Connection
+from voicestream.session import ClientSession
+from voicestream.uri import CallUri
+
+__all__ = ["Dialing", "dial"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialing:
+    """Whom to call, and how.
+
+    Attributes:
+        target: The URI's parts.
+        options: Configuration of the call.
+        tls: How the server's certificate is checked.
+        token: What the server knows this client by.
+        route_token: First connection id of the dial, if one was handed out.
+        open_timeout: Seconds until the call must have been taken.
+    """
+
+    target: CallUri
+    options: CallOptions
+    tls: ClientTls
+    token: bytes
+    route_token: bytes | None
+    open_timeout: float
+
+
+class _Answer:
+    """Waits for the server's word, then hands the session's events to the call."""
+
+    __slots__ = ("_ending", "_link", "_options", "_server", "parts", "word")
+
+    def __init__(self, dialing: Dialing, transport: ClientTransport) -> None:
+        self._ending = Ending()
+        self._link = CallLink(transport, self._ending)
+        self._options = dialing.options
+        self._server = dialing.target.authority
+        self.parts: CallParts | None = None
+        self.word: asyncio.Future[Accepted | ConnectError] = asyncio.get_running_loop().create_future()
+
+    def pump(self, _connection: Connection | None = None) -> None:
+        """Deliver what the session has to tell. The transport calls this on the loop after anything has happened."""
+        while self.parts is None and (event := self._link.next_event()) is not None:
+            if self.word.done():
+                continue
+            if isinstance(event, Accepted):
+                self.parts = CallParts(self._link, self._ending, self._options)
+                self.word.set_result(event)
+            elif isinstance(event, Rejected):
+                error = RejectedError(
+                    event.code, event.reason, uri=event.uri, route_token=event.route_token, retry_after=event.retry_after
+                )
+                self.word.set_result(error)
+            elif isinstance(event, Closed):
+                why = error_name(event.code) + (f": {event.reason}" if event.reason else "")
+                self.word.set_result(ConnectError(f"{self._server} closed the connection before it took the call: {why}"))
+        if self.parts is not None:
+            self.parts.pump()
+
+
+async def dial(dialing: Dialing) -> Call:
+    """Open a call; see `voicestream.client.connect`."""
+    target = dialing.target
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + dialing.open_timeout
+    session = ClientSession(
+        dialing.options.session,
+        authority=target.authority,
+        path=target.path,
+        token=dialing.token,
+        entropy=os.urandom,
+        observer=dialing.options.observer,
+    )
+    transport = await ClientTransport.dial(
+        target.host,
+        target.port,
+        tls=dialing.tls,
+        session=session,
+        limits=dialing.options.session.limits,
+        route_token=dialing.route_token,
+        open_timeout=dialing.open_timeout,
+    )
+    answer = _Answer(dialing, transport)
+    try:
+        transport.on_activity = answer.pump
+        answer.pump()
+        async with asyncio.timeout_at(deadline):
+            word = await answer.word
+    except TimeoutError:
+        transport.abort()
+        raise ConnectError(f"{target.authority} did not take the call within {dialing.open_timeout:g} s") from None
+    except BaseException:
+        transport.abort()
+        raise
+    if isinstance(word, ConnectError):
+        transport.abort()
+        raise word
+    assert answer.parts is not None  # made before the word was passed on
+    info = CallInfo(
+        authority=target.authority,
+        path=target.path,
+        metadata=word.metadata,
+        remote_address=_remote(transport.connection),
+        session_id=word.session_id,
+    )
+    return Call(info, answer.parts)
+
+
+def _remote(connection: Connection) -> tuple[str, int]:
+    host, port = (connection.peer_address or ("", 0))[:2]
+    return str(host), int(port)

@@ -1,0 +1,188 @@
+"""`serve` and `Server`: take calls, run a handler for each, and leave without cutting anybody off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Sequence
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from voicestream.call import Call
+from voicestream.call_options import call_options
+from voicestream.config import Limits, RateConfig, Track
+from voicestream.quic.configuration import ServerTls
+from voicestream.server_admission import Authenticate
+from voicestream.server_calls import ServerCalls
+from voicestream.server_reception import Handler, Rules
+from voicestream.trace import Observer
+from voicestream.uri import DEFAULT_PORT
+
+__all__ = ["Server", "serve"]
+
+
+class Server:
+    """A running server; `serve` makes it. As an asynchronous context manager it closes at the end of the block."""
+
+    __slots__ = ("_calls", "_drain_timeout")
+
+    def __init__(self, calls: ServerCalls, drain_timeout: float) -> None:
+        self._calls = calls
+        self._drain_timeout = drain_timeout
+
+    async def __aenter__(self) -> Server:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each socket that the server listens on; the last known ones when it is closed."""
+        return self._calls.addresses
+
+    @property
+    def port(self) -> int:
+        """UDP port that the server listens on; useful when 0 was asked for."""
+        return self.addresses[0][1]
+
+    @property
+    def calls(self) -> list[Call]:
+        """Calls that are going on."""
+        return self._calls.calls
+
+    async def serve_forever(self) -> None:
+        """Wait until the server has been closed. Cancelling this closes the server."""
+        try:
+            await self._calls.closed.wait()
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+
+    async def close(self, drain_timeout: float | None = None) -> None:
+        """Stop: take no more calls, tell every client that the server is going away, wait for the handlers, close the rest.
+
+        Calls may go on until their handlers return; what still runs after `drain_timeout` is cancelled and its call closed
+        with GOING_AWAY. Does nothing when the server is closed.
+
+        Args:
+            drain_timeout: Seconds; `serve`'s by default. 0 ends every call at once.
+        """
+        await self._calls.close(self._drain_timeout if drain_timeout is None else drain_timeout)
+
+
+class serve:
+    """Take calls on a UDP port::
+
+        async with serve(handler, "::", 4433, certfile="cert.pem", keyfile="key.pem") as server:
+            await server.serve_forever()
+
+    or ``server = await serve(...)`` and ``await server.close()`` in the end.
+
+    Args:
+        handler: Coroutine function that gets each `Call`. When it returns, what it sent is played to its end and the call is
+            closed; when it raises, the call is closed with HANDLER_ERROR and the error is logged. When the client leaves
+            first, what the handler awaits of the call ends or raises `CallClosed`, which it need not catch.
+        host: Address or name to listen on; "::" is every address, IPv4 and IPv6.
+        port: UDP port; 0 takes a free one (see `Server.port`).
+        certfile: PEM file with the certificate and its chain.
+        keyfile: PEM file with its key.
+        authenticate: Function or coroutine function that is called with authority, path, token (bytes), metadata (bytes) and
+            address of a client before its call is taken. Returns None, or bytes that the client gets as the call's metadata;
+            returns or raises a `RejectedError` to decline.
+        sample_rate_hz: Rate of the PCM that calls give and take, 8000 to 192000.
+        channels: Channels of that PCM, 1 or 2.
+        bitrate_bps: Bits per second of the codec to begin with, 8000 to 64000; the network's state moves it.
+        frame_ms: Frame length to begin with, 10, 20, 40 or 60.
+        application: libopus' mode: "voip", "audio" or "lowdelay".
+        dtx: Send (almost) nothing in silence.
+        complexity: libopus' effort, 0 to 10.
+        lookahead_ms: Deepest playout buffer, 20 to 500; also what a client may send ahead.
+        tracks: Media of the calls; PCM goes to the first. Opus on track 0 by default.
+        rate: What the sender may use.
+        limits: What a client may cost.
+        retain_s: Seconds of sent media kept for a resume, 2 to 300.
+        session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
+        metadata: Bytes that clients get when `authenticate` returns None, at most 4096.
+        finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
+        drain_timeout: Seconds that handlers get when the server closes.
+        observer: Takes trace records of the calls.
+
+    Raises:
+        TypeError, ValueError: An argument is out of range; the message names it.
+        OSError: When the server starts: the port is taken, the address is not one of this machine, a file cannot be read.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        host: str = "::",
+        port: int = DEFAULT_PORT,
+        *,
+        certfile: str | PathLike[str],
+        keyfile: str | PathLike[str],
+        authenticate: Authenticate | None = None,
+        sample_rate_hz: int = 48000,
+        channels: int = 1,
+        bitrate_bps: int = 40000,
+        frame_ms: int = 20,
+        application: Literal["voip", "audio", "lowdelay"] = "voip",
+        dtx: bool = False,
+        complexity: int = 9,
+        lookahead_ms: int = 150,
+        tracks: Sequence[Track] | None = None,
+        rate: RateConfig | None = None,
+        limits: Limits | None = None,
+        retain_s: float = 30.0,
+        session_lifetime_s: float = 300.0,
+        metadata: str | bytes = b"",
+        finish_timeout: float = 5.0,
+        drain_timeout: float = 10.0,
+        observer: Observer | None = None,
+    ) -> None:
+        if not callable(handler):
+            raise TypeError(f"handler must be a coroutine function, not {type(handler).__name__}")
+        options = call_options(
+            sample_rate_hz=sample_rate_hz,
+            channels=channels,
+            bitrate_bps=bitrate_bps,
+            frame_ms=frame_ms,
+            application=application,
+            dtx=dtx,
+            complexity=complexity,
+            lookahead_ms=lookahead_ms,
+            tracks=tracks,
+            rate=rate,
+            limits=limits,
+            retain_s=retain_s,
+            session_lifetime_s=session_lifetime_s,
+            metadata=metadata,
+            observer=observer,
+        )
+        self._rules = Rules(handler=handler, authenticate=authenticate, options=options, finish_timeout=finish_timeout)
+        self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
+        self._address = (host, port)
+        self._drain_timeout = drain_timeout
+        self._server: Server | None = None
+
+    def __await__(self) -> Generator[object, None, Server]:
+        return self._start().__await__()
+
+    async def _start(self) -> Server:
+        calls = ServerCalls(self._rules)
+        await calls.listen(*self._address, self._tls)
+        return Server(calls, self._drain_timeout)
+
+    async def __aenter__(self) -> Server:
+        self._server = await self
+        return self._server
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
