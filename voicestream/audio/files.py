@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
-import wave
 from dataclasses import dataclass
+from io import FileIO
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Literal
 
@@ -20,6 +20,7 @@ __all__ = ["WavAudio", "WavWriter", "load_wav", "read_wav", "write_wav"]
 _FORMAT_PCM: Final = 1
 _FORMAT_FLOAT: Final = 3
 _FORMAT_EXTENSIBLE: Final = 0xFFFE
+_TO_THE_END: Final = 0xFFFFFFFF
 
 Path = str | os.PathLike[str]
 
@@ -125,7 +126,7 @@ def _read_chunks(file: BinaryIO, name: str) -> tuple[_Format, bytes]:
             if form is None:
                 raise AudioError(f"{name} is not a usable WAV file: its audio comes before its format")
             # Programs that write into a pipe leave a size of 0 or the largest number: then the audio goes to the end.
-            data = file.read() if size in (0, 0xFFFFFFFF) else file.read(size)
+            data = file.read() if size in (0, _TO_THE_END) else file.read(size)
             return form, data
         if tag == b"fmt ":
             form = _parse_format(file.read(size), name)
@@ -175,6 +176,12 @@ def _resampled(pcm: NDArray[np.float32], have_hz: int, want_hz: int, name: str) 
     return np.concatenate((resampler.push(pcm), resampler.flush()))
 
 
+def _write_all(file: FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) or 0 :]
+
+
 class WavWriter:
     """Writes 16-bit PCM to a WAV file as it comes. The header is right after `close`, or at the end of the ``with`` block.
 
@@ -192,13 +199,16 @@ class WavWriter:
         self._channels = channels
         self._sample_rate_hz = sample_rate_hz
         self._samples = 0
+        self._file: FileIO | None = None
         try:
-            self._wave: wave.Wave_write | None = wave.open(self._name, "wb")  # noqa: SIM115 - lives until close()
+            # Unbuffered: nothing is left to be written, and to fail, when the object goes.
+            self._file = FileIO(path, "wb")
+            # Until close() the sizes say "to the end", so that an unfinished recording can be read.
+            _write_all(self._file, self._header(_TO_THE_END))
         except OSError as error:
-            raise AudioError(f"{self._name} cannot be written: {error.strerror or error}") from error
-        self._wave.setnchannels(channels)
-        self._wave.setsampwidth(2)
-        self._wave.setframerate(sample_rate_hz)
+            if self._file is not None:
+                self._file.close()
+            raise self._trouble(error) from error
 
     @property
     def duration_s(self) -> float:
@@ -211,26 +221,41 @@ class WavWriter:
         Raises:
             AudioError: The disk is full or gone, or the writer is closed.
         """
-        if self._wave is None:
+        if self._file is None:
             raise AudioError(f"{self._name} is closed")
         block = to_channels(pcm if pcm.dtype == np.int16 else to_int16(pcm), self._channels)
         try:
-            self._wave.writeframesraw(block.astype("<i2").tobytes())
+            _write_all(self._file, block.astype("<i2").tobytes())
         except OSError as error:
-            raise AudioError(f"{self._name} cannot be written: {error.strerror or error}") from error
+            raise self._trouble(error) from error
         self._samples += len(block)
 
     def close(self) -> None:
-        """Finish the file. Further calls do nothing."""
-        if self._wave is None:
+        """Finish the file. Further calls do nothing.
+
+        Raises:
+            AudioError: The disk is full or gone.
+        """
+        if self._file is None:
             return
-        unfinished, self._wave = self._wave, None
+        file, self._file = self._file, None
         try:
-            # An empty write makes the wave module write the header even where no audio came.
-            unfinished.writeframes(b"")
-            unfinished.close()
+            if file.seekable():
+                file.seek(0)
+                _write_all(file, self._header(min(self._samples * self._channels * 2, _TO_THE_END)))
         except OSError as error:
-            raise AudioError(f"{self._name} cannot be written: {error.strerror or error}") from error
+            raise self._trouble(error) from error
+        finally:
+            file.close()
+
+    def _header(self, size: int) -> bytes:
+        width = 2 * self._channels
+        form = struct.pack("<HHIIHH", _FORMAT_PCM, self._channels, self._sample_rate_hz, self._sample_rate_hz * width, width, 16)
+        whole = min(size + 36, _TO_THE_END)
+        return struct.pack("<4sI4s4sI", b"RIFF", whole, b"WAVE", b"fmt ", len(form)) + form + struct.pack("<4sI", b"data", size)
+
+    def _trouble(self, error: OSError) -> AudioError:
+        return AudioError(f"{self._name} cannot be written: {error.strerror or error}")
 
     def __enter__(self) -> WavWriter:
         return self
