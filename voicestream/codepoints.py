@@ -23,7 +23,7 @@ AUDIO_BIT: Final = 0x80
 
 
 def is_grease(value: int) -> bool:
-    """Whether `value` is reserved to exercise the skipping of unknown values (specification section 12.1)."""
+    """Whether `value` is reserved to exercise the skipping of unknown values (specification section 12.1). VS-12.1-1"""
     return value >= GREASE_BASE and (value - GREASE_BASE) % GREASE_STEP == 0
 
 

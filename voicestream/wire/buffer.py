@@ -31,7 +31,7 @@ def varint_size(value: int) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """The shortest encoding of `value`.
+    """The shortest encoding of `value`. VS-1.3-1
 
     Raises:
         ValueError: `value` is negative or does not fit 62 bits.
@@ -110,7 +110,7 @@ class Reader:
         return int.from_bytes(self.bytes(2), "big")
 
     def varint(self) -> int:
-        """Take a variable-length integer; any of its lengths is accepted."""
+        """Take a variable-length integer; any of its lengths is accepted. VS-1.3-2"""
         taken = peek_varint(self._data, self._position)
         if taken is None:
             raise ProtocolError(self._code, "bytes end inside an integer")

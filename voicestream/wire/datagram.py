@@ -58,7 +58,7 @@ def encode_datagram(datagram: Datagram) -> bytes:
     else:
         if len(frames) > MAX_FRAMES:
             raise ValueError(f"a datagram must have at most {MAX_FRAMES} frames, not {len(frames)}")
-        last = len(frames) - 1
+        last = len(frames) - 1  # VS-4.2-2
         encoded = header + b"".join([encode_frame(frame, index == last) for index, frame in enumerate(frames)])
     if len(encoded) > MAX_SIZE:
         raise ValueError(f"a datagram must have at most {MAX_SIZE} bytes, not {len(encoded)}")
@@ -73,7 +73,7 @@ def decode_datagram(data: bytes) -> Datagram:
     """
     size = len(data)
     if not HEADER_SIZE <= size <= MAX_SIZE:
-        raise _error(f"datagram of {size} bytes")
+        raise _error(f"datagram of {size} bytes")  # VS-4.1-2
     number = data[0] << 8 | data[1]
     send_tick = data[2] << 8 | data[3]
     if size > 7 and data[4] & 0x90 == 0x80:
@@ -83,7 +83,7 @@ def decode_datagram(data: bytes) -> Datagram:
     while position < size:
         frame, position = _decode_frame(data, position)
         frames.append(frame)
-        if len(frames) > MAX_FRAMES:
+        if len(frames) > MAX_FRAMES:  # VS-4.1-2
             raise _error(f"more than {MAX_FRAMES} frames")
     return Datagram(number=number, send_tick=send_tick, frames=tuple(frames))
 
@@ -113,9 +113,9 @@ def _decode_frame(data: bytes, position: int) -> tuple[Frame, int]:
     if head & LENGTH_BIT:
         length = peek_varint(data, start)
         if length is None or length[1] + length[0] > end:
-            raise _error("audio frame ends after its datagram")
+            raise _error("audio frame ends after its datagram")  # VS-4.1-3
         start = length[1]
         end = start + length[0]
     if end <= start:
-        raise _error("audio frame without payload")
+        raise _error("audio frame without payload")  # VS-4.2-1
     return _audio(data, position, data[start:end]), end

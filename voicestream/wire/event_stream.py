@@ -12,6 +12,7 @@ from voicestream.wire.buffer import Writer, peek_varint
 __all__ = ["EventHeader", "EventParser", "encode_event_header"]
 
 ALIGNED: Final = 0x01
+# Of other kinds, known or not, the bytes are the application's. VS-7.2-3
 _TEXT_KINDS: Final = frozenset({EventKind.TEXT, EventKind.JSON})
 
 
@@ -98,7 +99,7 @@ class EventParser:
                 self._check_header_end(fin)
                 return None
         if len(self._buffer) > self._max_size:
-            raise ProtocolError(ErrorCode.EVENT_TOO_LARGE, f"event of more than {self._max_size} bytes")  # VS-7.1-5
+            raise ProtocolError(ErrorCode.EVENT_TOO_LARGE, f"event of more than {self._max_size} bytes")  # VS-7.1-4
         if not fin:
             return None
         payload = bytes(self._buffer)
@@ -109,7 +110,7 @@ class EventParser:
         return self._header, payload
 
     def _check_header_end(self, fin: bool) -> None:
-        """A stream that ends before its type is known is nobody's error; one that ends in an event's header is."""
+        """A stream that ends before its type is known is nobody's error (VS-3.3-4); one that ends in an event's header is (VS-7.1-2)."""
         if fin and not self.ignored and peek_varint(self._buffer, 0) is not None:
             raise ProtocolError(ErrorCode.EVENT_ENCODING_ERROR, "event ends inside its header")
         self._done = fin
@@ -119,7 +120,7 @@ class EventParser:
         stream_type = peek_varint(self._buffer, 0)
         if stream_type is None:
             return None
-        if stream_type[0] != StreamType.EVENT:
+        if stream_type[0] != StreamType.EVENT:  # VS-3.3-2
             self.ignored = True
             self._buffer.clear()
             return None
@@ -139,7 +140,7 @@ class EventParser:
         if wanted == 4:
             return EventHeader(kind=kind, event_id=event_id, order=order)
         if numbers[4] > 3:
-            raise ProtocolError(ErrorCode.EVENT_ENCODING_ERROR, f"event of track {numbers[4]}")
+            raise ProtocolError(ErrorCode.EVENT_ENCODING_ERROR, f"event of track {numbers[4]}")  # VS-7.1-2
         return EventHeader(kind=kind, event_id=event_id, order=order, track=numbers[4], pts=numbers[5])
 
 
@@ -147,4 +148,4 @@ def _require_utf8(payload: bytes) -> None:
     try:
         payload.decode()
     except UnicodeDecodeError as error:
-        raise ProtocolError(ErrorCode.EVENT_ENCODING_ERROR, "text is not UTF-8") from error
+        raise ProtocolError(ErrorCode.EVENT_ENCODING_ERROR, "text is not UTF-8") from error  # VS-7.2-1

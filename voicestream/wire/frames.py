@@ -75,7 +75,7 @@ def encode_media_flags(talkspurt_start: bool, talkspurt_end: bool, clear_number:
 
 
 def decode_media_flags(flags: int) -> tuple[bool, bool, int]:
-    """(talkspurt_start, talkspurt_end, clear_number) of a flags byte; its upper bits are ignored."""
+    """(talkspurt_start, talkspurt_end, clear_number) of a flags byte; its upper bits are ignored. VS-1.3-4"""
     return bool(flags & 8), bool(flags & 4), flags & 3
 
 
@@ -114,7 +114,7 @@ def _read_media(build: type[CopyFrame] | type[RetransmissionFrame]) -> Callable[
         start, end, clear_number = decode_media_flags(reader.u8())
         pts = reader.u16()
         payload = reader.rest()
-        reader.require(bool(payload), "frame without payload")
+        reader.require(bool(payload), "frame without payload")  # VS-4.7-1
         return build(track=track, pts=pts, payload=payload, clear_number=clear_number, talkspurt_start=start, talkspurt_end=end)
 
     return read
@@ -147,25 +147,26 @@ def _read_status(reader: Reader) -> int | None:
     value = reader.varint()
     if value == 0:
         return None
-    reader.require(value <= 0x10000, f"status {value}")
+    reader.require(value <= 0x10000, f"status {value}")  # VS-4.4-1
     zigzag = value - 1
     return zigzag >> 1 ^ -(zigzag & 1)
 
 
 def _read_playout_entry(reader: Reader) -> PlayoutEntry:
     track = reader.u8()
-    reader.require(track <= 3, f"playout entry of track {track}")
+    reader.require(track <= 3, f"playout entry of track {track}")  # VS-4.4-2
     return PlayoutEntry(track=track, playhead=reader.u16(), level_units=reader.varint(), target_units=reader.varint())
 
 
 def _read_report(track: int, reader: Reader) -> Frame:
     newest, arrival, count = reader.u16(), reader.u16(), reader.varint()
-    reader.require(count <= MAX_STATUSES, f"report of {count} statuses")
+    reader.require(count <= MAX_STATUSES, f"report of {count} statuses")  # VS-4.4-1
     statuses = tuple(_read_status(reader) for _ in range(count))
     playout: list[PlayoutEntry] = []
     while not reader.at_end:
         entry = _read_playout_entry(reader)
-        reader.require(all(entry.track != other.track for other in playout), f"two playout entries of track {entry.track}")
+        again = any(entry.track == other.track for other in playout)
+        reader.require(not again, f"two playout entries of track {entry.track}")  # VS-4.4-2
         playout.append(entry)
     return ReportFrame(newest=newest, arrival=arrival, statuses=statuses, playout=tuple(playout))
 
@@ -179,16 +180,16 @@ def _write_probe(frame: ProbeFrame, writer: Writer) -> int:
 
 
 def _read_probe(track: int, reader: Reader) -> Frame:
-    return ProbeFrame(cluster=reader.varint(), size=len(reader.rest()))
+    return ProbeFrame(cluster=reader.varint(), size=len(reader.rest()))  # VS-4.5-1
 
 
 def _window_fault(runs: tuple[tuple[int, int], ...]) -> str | None:
     """What is wrong with the runs of a repair window, if anything."""
-    if any(count < 1 or step < 1 for count, step in runs):
+    if any(count < 1 or step < 1 for count, step in runs):  # VS-4.6-1
         return "repair run without sources or step"
-    if 1 + sum(count for count, _ in runs) > MAX_SOURCES:
+    if 1 + sum(count for count, _ in runs) > MAX_SOURCES:  # VS-4.6-2
         return f"repair window of more than {MAX_SOURCES} sources"
-    if sum(count * step for count, step in runs) > MAX_SPAN_UNITS:
+    if sum(count * step for count, step in runs) > MAX_SPAN_UNITS:  # VS-4.6-3
         return f"repair window of more than {MAX_SPAN_UNITS} units"
     return None
 
@@ -215,14 +216,14 @@ def _read_repair(track: int, reader: Reader) -> Frame:
     runs = tuple((reader.varint(), reader.varint()) for _ in range(run_count))
     fault = _window_fault(runs)
     if fault is not None:
-        raise reader.error(fault)
+        raise reader.error(fault)  # VS-4.6-5
     symbol = reader.rest()
-    reader.require(len(symbol) >= MIN_SYMBOL, f"repair symbol of {len(symbol)} bytes")
+    reader.require(len(symbol) >= MIN_SYMBOL, f"repair symbol of {len(symbol)} bytes")  # VS-4.6-4
     return RepairFrame(track=track, key=key, newest_pts=newest_pts, runs=runs, symbol=symbol)
 
 
 def _write_anchor(frame: AnchorFrame, writer: Writer) -> int:
-    writer.u8(AHEAD if frame.ahead else 0)
+    writer.u8(AHEAD if frame.ahead else 0)  # VS-1.3-3
     writer.varint(frame.pts)
     return _track_type(FrameType.ANCHOR, frame.track)
 
@@ -274,9 +275,9 @@ def _read_missing(track: int, reader: Reader) -> Frame:
     ranges: list[tuple[int, int]] = []
     while not reader.at_end:
         first, units = reader.u16(), reader.varint()
-        reader.require(1 <= units <= MAX_SPAN_UNITS, f"missing range of {units} units")
+        reader.require(1 <= units <= MAX_SPAN_UNITS, f"missing range of {units} units")  # VS-4.10-2
         ranges.append((first, units))
-    reader.require(1 <= len(ranges) <= MAX_RANGES, f"{len(ranges)} missing ranges")
+    reader.require(1 <= len(ranges) <= MAX_RANGES, f"{len(ranges)} missing ranges")  # VS-4.10-1
     return MissingFrame(track=track, ranges=tuple(ranges))
 
 
@@ -363,14 +364,14 @@ def decode_typed_frame(data: bytes, position: int) -> tuple[Frame, int]:
     frame_type = data[position]
     length = peek_varint(data, position + 1)
     if length is None or length[1] + length[0] > len(data):
-        raise ProtocolError(ErrorCode.FRAME_ENCODING_ERROR, f"frame type 0x{frame_type:x} ends after its datagram")
+        raise ProtocolError(ErrorCode.FRAME_ENCODING_ERROR, f"frame type 0x{frame_type:x} ends after its datagram")  # VS-4.1-3
     start = length[1]
     end = start + length[0]
     body = data[start:end]
     read = _READERS[frame_type]
     if read is None:
-        return UnknownFrame(type=frame_type, payload=body), end
+        return UnknownFrame(type=frame_type, payload=body), end  # VS-4.11-1
     reader = Reader(body)
     frame = read(frame_type & 3, reader)
-    reader.end(f"frame type 0x{frame_type:x}")
+    reader.end(f"frame type 0x{frame_type:x}")  # VS-4.1-4
     return frame, end

@@ -78,17 +78,17 @@ class _ParameterRules(NamedTuple):
 _PARAMETER_RULES: Final[dict[int, _ParameterRules]] = {
     MessageType.HELLO: _ParameterRules(
         frozenset({_P.AUTHORITY, _P.PATH, _P.TOKEN, _P.METADATA, _P.TRACK}) | _LIMITS,
-        ("authority", "path", "tracks"),
+        ("authority", "path", "tracks"),  # VS-5.2.1-1
     ),
     MessageType.ACCEPT: _ParameterRules(
         frozenset({_P.SESSION_ID, _P.RESUME_TOKEN, _P.GENERATION, _P.LIFETIME_MS, _P.METADATA, _P.TRACK}) | _LIMITS,
-        ("session_id", "resume_token", "generation", "lifetime_ms", "tracks"),
+        ("session_id", "resume_token", "generation", "lifetime_ms", "tracks"),  # VS-5.2.2-1
     ),
     MessageType.REJECT: _ParameterRules(_ELSEWHERE),
-    MessageType.RESUME: _ParameterRules(_RESUME, ("session_id", "resume_token", "generation")),
+    MessageType.RESUME: _ParameterRules(_RESUME, ("session_id", "resume_token", "generation")),  # VS-5.2.4-1
     MessageType.RESUMED: _ParameterRules(
         frozenset({_P.RESUME_TOKEN, _P.GENERATION, _P.HELD, _P.NEXT_EVENT, _P.METADATA}),
-        ("resume_token", "generation"),
+        ("resume_token", "generation"),  # VS-5.2.5-1
     ),
     MessageType.SETTINGS: _ParameterRules(frozenset({_P.LOOKAHEAD_MS, _P.MAX_RATE_BPS})),
     MessageType.GOING_AWAY: _ParameterRules(_ELSEWHERE),
@@ -122,7 +122,7 @@ def _read_parameters(reader: Reader, message_type: int) -> Parameters:
 def _versioned(message_type: int, build: type[Hello] | type[Accept] | type[Resume]) -> Callable[[Reader], Message]:
     def decode(reader: Reader) -> Message:
         version = reader.varint()
-        if version != VERSION:  # its parameters may have another meaning: the version is all that can be read
+        if version != VERSION:  # its parameters may have another meaning: the version is all that can be read. VS-3.1-3
             reader.rest()
             return build(version=version, parameters=Parameters())
         return build(version=version, parameters=_read_parameters(reader, message_type))
@@ -147,7 +147,7 @@ def write_track(track: int, writer: Writer) -> None:
 
 
 def read_track(reader: Reader) -> int:
-    """Take a track id. VS-5.2-3"""
+    """Take a track id. VS-5.2-1"""
     track = reader.varint()
     reader.require(track <= 3, f"track {track}")
     return track
@@ -166,7 +166,7 @@ def write_clear_body(message: Clear, writer: Writer) -> None:
 def read_clear_body(track: int, reader: Reader) -> Clear:
     """Take what `write_clear_body` wrote."""
     number, flags, from_pts, to_pts = reader.varint(), reader.varint(), reader.varint(), reader.varint()
-    reader.require(from_pts <= to_pts, f"clear from {from_pts} to {to_pts}")
+    reader.require(from_pts <= to_pts, f"clear from {from_pts} to {to_pts}")  # VS-4.9-2, VS-5.2.8-1
     return Clear(track=track, number=number, from_receiver=bool(flags & FROM_RECEIVER), from_pts=from_pts, to_pts=to_pts)
 
 
@@ -222,7 +222,7 @@ def _encode_close(message: Close, writer: Writer) -> None:
 
 def _decode_close(reader: Reader) -> Close:
     code, flags, size = reader.varint(), reader.varint(), reader.varint()
-    reader.require(size <= MAX_REASON, f"reason of {size} bytes")
+    reader.require(size <= MAX_REASON, f"reason of {size} bytes")  # VS-5.2.14-1
     try:
         reason = reader.bytes(size).decode()
     except UnicodeDecodeError as error:
@@ -310,10 +310,10 @@ def decode_message(message_type: int, payload: bytes) -> Message:
     _check_size(message_type, len(payload))
     decode = _DECODERS.get(message_type)
     if decode is None:
-        return UnknownMessage(type=message_type, payload=payload)
+        return UnknownMessage(type=message_type, payload=payload)  # VS-5.1-2
     reader = Reader(payload, ErrorCode.MESSAGE_ENCODING_ERROR)
     message = decode(reader)
-    reader.end(MessageType(message_type).name)
+    reader.end(MessageType(message_type).name)  # VS-5.1-4
     return message
 
 

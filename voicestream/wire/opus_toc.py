@@ -47,7 +47,7 @@ def opus_duration_units(packet: bytes) -> int:
     """Duration of an Opus packet in pts units, 1 to 48; its framing is checked in full.
 
     Raises:
-        ProtocolError: MEDIA_ERROR, for a packet that breaks one of the rules R1 to R7 of RFC 6716 section 3.4.
+        ProtocolError: MEDIA_ERROR, for a packet that breaks one of the rules R1 to R7 of RFC 6716 section 3.4 (VS-6.4-1).
     """
     toc = _toc(packet)
     units = _UNITS_BY_CONFIG[toc >> 3]
@@ -122,7 +122,7 @@ def _require_frame_size(size: int) -> None:
 
 
 def frame_units(track: Track, payload: bytes) -> int:
-    """Duration of a coded frame of `track` in pts units, 1 to 48. VS-6.4-1
+    """Duration of a coded frame of `track` in pts units, 1 to 48.
 
     Raises:
         ProtocolError: MEDIA_ERROR, for a payload that the codec does not allow or that does not fill whole units.
@@ -133,9 +133,9 @@ def frame_units(track: Track, payload: bytes) -> int:
         sample_size = _BYTES_PER_SAMPLE[track.codec] * track.channels
         units, partial = divmod(len(payload) * UNITS_PER_SECOND, sample_size * track.clock_rate_hz)
         if partial or len(payload) % sample_size or not 1 <= units <= MAX_FRAME_UNITS:
-            raise _error(f"{len(payload)} bytes of PCM are not 1 to {MAX_FRAME_UNITS} units of 2.5 ms")
+            raise _error(f"{len(payload)} bytes of PCM are not 1 to {MAX_FRAME_UNITS} units of 2.5 ms")  # VS-6.4-3
     else:
         units = track.frame_units
     if units != (track.frame_units or units) or not units:
-        raise _error(f"frame of {units} units on a track of {track.frame_units}")
+        raise _error(f"frame of {units} units on a track of {track.frame_units}")  # VS-6.4-4
     return units

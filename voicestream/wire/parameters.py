@@ -104,7 +104,7 @@ def _decode_text(reader: Reader) -> str:
     try:
         return reader.rest().decode()
     except UnicodeDecodeError as error:
-        raise reader.error("text is not UTF-8") from error
+        raise reader.error("text is not UTF-8") from error  # VS-5.4-2
 
 
 def _encode_path(value: str, writer: Writer) -> None:
@@ -138,7 +138,7 @@ def _encode_track(track: Track, writer: Writer) -> None:
 def _decode_track(reader: Reader) -> Track:
     track_id, codec, clock_rate_hz, channels, direction, frame_units = (reader.varint() for _ in range(6))
     reader.require(1 <= direction <= 3, f"track direction {direction}")
-    reader.require(codec not in PRIVATE_CODECS or frame_units > 0, "track of a private codec without frame units")
+    reader.require(codec not in PRIVATE_CODECS or frame_units > 0, "track of a private codec without frame units")  # VS-5.4-4
     try:
         track = Track(
             track_id=track_id,
@@ -150,8 +150,8 @@ def _decode_track(reader: Reader) -> Track:
             frame_units=frame_units,
         )
     except ValueError as error:
-        raise reader.error(str(error)) from error
-    reader.rest()  # room for fields of later versions
+        raise reader.error(str(error)) from error  # VS-5.4-5
+    reader.rest()  # room for fields of later versions. VS-5.4-6
     return track
 
 
@@ -180,7 +180,7 @@ def _decode_held(reader: Reader) -> Held:
     for _ in range(count):
         first = reader.varint()
         units = reader.varint()
-        reader.require(first >= end and units >= 1, "ranges held overlap, go back or are empty")
+        reader.require(first >= end and units >= 1, "ranges held overlap, go back or are empty")  # VS-5.4-7
         ranges.append((first, units))
         end = first + units
     return Held(track=track, next_pts=next_pts, ranges=tuple(ranges))
@@ -252,7 +252,7 @@ def encode_parameters(parameters: Parameters, allowed: frozenset[int] = ALL_PARA
         content = getattr(parameters, form.field)
         values = content if form.repeats else () if content is None else (content,)
         if values and parameter_id not in allowed:
-            raise ValueError(f"{form.field} is not a parameter of this message")
+            raise ValueError(f"{form.field} is not a parameter of this message")  # VS-5.3-3
         for value in values:
             value_writer = Writer()
             form.encode(value, value_writer)
@@ -275,7 +275,7 @@ def _require_distinct(parameters: Parameters) -> None:
 
 
 def decode_parameters(data: bytes, allowed: frozenset[int] = ALL_PARAMETERS) -> Parameters:
-    """Read a list that fills `data`. A parameter that is not `allowed` is kept as unknown.
+    """Read a list that fills `data`. A parameter that is not `allowed` is kept as unknown (VS-5.3-1, VS-5.3-2).
 
     Raises:
         ProtocolError: PARAMETER_ERROR, for a duplicate, a bad value or bytes that end too early.
@@ -292,14 +292,14 @@ def decode_parameters(data: bytes, allowed: frozenset[int] = ALL_PARAMETERS) -> 
             continue
         value_reader = Reader(encoded, ErrorCode.PARAMETER_ERROR)
         value = form.decode(value_reader)
-        value_reader.end(form.field)
+        value_reader.end(form.field)  # VS-5.3-5
         measure = _measure(form, value, len(encoded))
-        reader.require(form.low <= measure <= form.high, f"{form.field} is out of its range ({measure})")
+        reader.require(form.low <= measure <= form.high, f"{form.field} is out of its range ({measure})")  # VS-5.4-1
         if form.repeats:
             found[form.field] = (*found.get(form.field, ()), value)
             reader.require(len(found[form.field]) <= 4, "more than four tracks")
         else:
-            reader.require(form.field not in found, f"{form.field} comes twice")
+            reader.require(form.field not in found, f"{form.field} comes twice")  # VS-5.3-4
             found[form.field] = value
     parameters = Parameters(**found, unknown=tuple(unknown))
     try:

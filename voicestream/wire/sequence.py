@@ -28,10 +28,10 @@ def unwrap(value16: int, reference: int) -> int:
 
 
 def ticks(now: float) -> int:
-    """The tick of `now` (monotonic seconds) in the form of the wire, 0 to 65535. VS-6.3-1"""
+    """The tick of `now` (monotonic seconds) in the form of the wire, 0 to 65535 (specification section 6.3)."""
     return math.floor(now * TICKS_PER_SECOND) & 0xFFFF
 
 
 def tick_delta(later: int, earlier: int) -> int:
-    """Ticks from `earlier` to `later`, both 0 to 65535; -32768 to 32767. VS-6.3-2"""
+    """Ticks from `earlier` to `later`, both 0 to 65535; -32768 to 32767. It says nothing once the ticks can have wrapped. VS-6.3-2"""
     return ((later - earlier + 0x8000) & 0xFFFF) - 0x8000

@@ -1,0 +1,385 @@
+"""The test vectors of the specification, in both directions: bytes to values, and values to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from voicestream.codepoints import ErrorCode, FrameType, MessageType
+from voicestream.config import Track
+from voicestream.errors import ProtocolError
+from voicestream.wire import (
+    Accept,
+    AnchorFrame,
+    AudioFrame,
+    Clear,
+    Cleared,
+    ClearedFrame,
+    ClearFrame,
+    Close,
+    Confirm,
+    CopyFrame,
+    Datagram,
+    EventHeader,
+    EventParser,
+    Finish,
+    Finished,
+    Frame,
+    GoingAway,
+    Held,
+    Hello,
+    Message,
+    MessageParser,
+    MissingFrame,
+    PaddingFrame,
+    Parameters,
+    PlayoutEntry,
+    ProbeFrame,
+    Progress,
+    ProgressFrame,
+    Reader,
+    Reject,
+    RepairFrame,
+    ReportFrame,
+    Resume,
+    Resumed,
+    RetransmissionFrame,
+    Settings,
+    UnknownFrame,
+    UnknownMessage,
+    decode_datagram,
+    decode_parameters,
+    encode_datagram,
+    encode_event_header,
+    encode_message,
+    encode_parameters,
+    encode_varint,
+    frame_units,
+    opus_channels,
+    opus_duration_units,
+    opus_is_celt,
+    tick_delta,
+    ticks,
+    unwrap,
+)
+
+VECTORS = Path(__file__).resolve().parents[2] / "spec" / "vectors"
+FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(VECTORS.glob("*.json"))}
+SCHEMA = json.loads((VECTORS / "schema" / "vectors.json").read_text(encoding="utf-8"))
+
+FRAMES: dict[str, Any] = {
+    "AUDIO": AudioFrame,
+    "PADDING": PaddingFrame,
+    "REPORT": ReportFrame,
+    "PROBE": ProbeFrame,
+    "REPAIR": RepairFrame,
+    "COPY": CopyFrame,
+    "RETRANSMISSION": RetransmissionFrame,
+    "ANCHOR": AnchorFrame,
+    "MISSING": MissingFrame,
+    "UNKNOWN": UnknownFrame,
+}
+MESSAGE_FRAMES: dict[str, Any] = {"CLEAR": ClearFrame, "CLEARED": ClearedFrame, "PROGRESS": ProgressFrame}
+MESSAGES: dict[str, Any] = {
+    "HELLO": Hello,
+    "ACCEPT": Accept,
+    "REJECT": Reject,
+    "RESUME": Resume,
+    "RESUMED": Resumed,
+    "CONFIRM": Confirm,
+    "SETTINGS": Settings,
+    "CLEAR": Clear,
+    "CLEARED": Cleared,
+    "PROGRESS": Progress,
+    "FINISH": Finish,
+    "FINISHED": Finished,
+    "GOING_AWAY": GoingAway,
+    "CLOSE": Close,
+    "UNKNOWN": UnknownMessage,
+}
+BYTE_FIELDS = {"payload", "symbol", "token", "metadata", "session_id", "resume_token", "route_token"}
+ROLES = ("client", "server")
+
+
+# ----------------------------------------------------------------------------- JSON to values
+
+
+def fields(value: dict[str, Any], *without: str) -> dict[str, Any]:
+    """Members of a JSON value as arguments: hexadecimal to bytes, lists to tuples."""
+    converted = {}
+    for name, content in value.items():
+        if name in without:
+            continue
+        if name in BYTE_FIELDS:
+            content = bytes.fromhex(content)
+        elif isinstance(content, list):
+            content = tuple(tuple(item) if isinstance(item, list) else item for item in content)
+        converted[name] = content
+    return converted
+
+
+def to_track(value: dict[str, Any]) -> Track:
+    return Track(track_id=value["track"], **fields(value, "track"))
+
+
+def to_parameters(value: dict[str, Any]) -> Parameters:
+    return Parameters(
+        **fields(value, "tracks", "held", "unknown"),
+        tracks=tuple(to_track(track) for track in value.get("tracks", ())),
+        held=tuple(Held(**fields(held)) for held in value.get("held", ())),
+        unknown=tuple((number, bytes.fromhex(content)) for number, content in value.get("unknown", ())),
+    )
+
+
+def to_message(value: dict[str, Any]) -> Message:
+    build = MESSAGES[value["message"]]
+    arguments = fields(value, "message", "parameters")
+    if "parameters" in value:
+        arguments["parameters"] = to_parameters(value["parameters"])
+    message: Message = build(**arguments)
+    return message
+
+
+def to_frame(value: dict[str, Any]) -> Frame:
+    name = value["frame"]
+    if name in MESSAGE_FRAMES:
+        frame: Frame = MESSAGE_FRAMES[name](message=MESSAGES[name](**fields(value, "frame")))
+        return frame
+    arguments = fields(value, "frame")
+    if "playout" in arguments:
+        arguments["playout"] = tuple(PlayoutEntry(**entry) for entry in value["playout"])
+    frame = FRAMES[name](**arguments)
+    return frame
+
+
+def to_datagram(value: dict[str, Any]) -> Datagram:
+    return Datagram(**fields(value, "frames"), frames=tuple(to_frame(frame) for frame in value["frames"]))
+
+
+def to_event(value: dict[str, Any]) -> tuple[EventHeader, bytes]:
+    return EventHeader(**fields(value, "payload")), bytes.fromhex(value["payload"])
+
+
+# ----------------------------------------------------------------------------- running a vector
+
+
+class Runner:
+    """One method for each type of vector: decodes the input and returns what must equal the expectation; encodes it again."""
+
+    def __init__(self, params: dict[str, Any], canonical: bool) -> None:
+        self.params = params
+        self.canonical = canonical
+
+    def same(self, encoded: bytes, data: bytes) -> None:
+        assert (encoded == data) is self.canonical, f"encoded again as {encoded.hex()}"
+
+    def varint(self, hexadecimal: str) -> tuple[Any, Any]:
+        data = bytes.fromhex(hexadecimal)
+        reader = Reader(data, ErrorCode.FRAME_ENCODING_ERROR)
+        value = reader.varint()
+        reader.end("the vector")
+        self.same(encode_varint(value), data)
+        return value, int
+
+    def datagram(self, hexadecimal: str) -> tuple[Any, Any]:
+        data = bytes.fromhex(hexadecimal)
+        datagram = decode_datagram(data)
+        self.same(encode_datagram(datagram), data)
+        return datagram, to_datagram
+
+    def parameters(self, hexadecimal: str) -> tuple[Any, Any]:
+        data = bytes.fromhex(hexadecimal)
+        parameters = decode_parameters(data)
+        self.same(encode_parameters(parameters), data)
+        return parameters, to_parameters
+
+    def message(self, hexadecimal: str) -> tuple[Any, Any]:
+        data = bytes.fromhex(hexadecimal)
+        (message,) = MessageParser().feed(data)
+        self.same(encode_message(message), data)
+        return message, to_message
+
+    def event_stream(self, hexadecimal: str) -> tuple[Any, Any]:
+        data = bytes.fromhex(hexadecimal)
+        parser = EventParser(self.params["max_event_size"])
+        event = parser.feed(data, fin=True)
+        if event is None:
+            return {"ignored": parser.ignored}, dict
+        self.same(encode_event_header(event[0]) + event[1], data)
+        return event, to_event
+
+    def opus_packet(self, hexadecimal: str) -> tuple[Any, Any]:
+        data = bytes.fromhex(hexadecimal)
+        units = opus_duration_units(data)
+        return {"units": units, "channels": opus_channels(data), "celt": opus_is_celt(data)}, dict
+
+    def frame_duration(self, value: dict[str, Any]) -> tuple[Any, Any]:
+        return frame_units(to_track(value["track"]), bytes(value["payload_size"])), int
+
+    def sequence(self, value: dict[str, Any]) -> tuple[Any, Any]:
+        operation = self.params["operation"]
+        if operation == "unwrap":
+            return unwrap(value["value"], value["reference"]), int
+        if operation == "tick":
+            return ticks(value["seconds"]), int
+        return tick_delta(value["a"], value["b"]), int
+
+    def repair(self, value: dict[str, Any]) -> tuple[Any, Any]:
+        return repair_symbol(value["key"], value["sources"]), str
+
+    def conversation(self, value: dict[str, Any]) -> tuple[Any, Any]:
+        return run_conversation(value["steps"]), str
+
+
+def multiply(a: int, b: int) -> int:
+    """Product in GF(256) with the polynomial 0x11d. VS-10.2-1"""
+    product = 0
+    while b:
+        product ^= a if b & 1 else 0
+        a = a << 1 ^ (0x11D if a & 0x80 else 0)
+        b >>= 1
+    return product
+
+
+def repair_symbol(key: int, sources: list[dict[str, Any]]) -> str:
+    """The symbol by the words of section 10.1 and 10.2. VS-10.1-1"""
+    contents = [(source["pts"], source["flags"], bytes.fromhex(source["payload"])) for source in sources]
+    size = max(3 + len(payload) for _, _, payload in contents)
+    symbol = bytearray(size)
+    for pts, flags, payload in contents:
+        coefficient = reduce(lambda power, _: multiply(power, 2), range(key * pts % 255), 1)
+        source = (bytes([flags]) + len(payload).to_bytes(2, "big") + payload).ljust(size, b"\0")
+        symbol = bytearray(a ^ multiply(coefficient, b) for a, b in zip(symbol, source, strict=True))
+    return symbol.hex()
+
+
+def run_conversation(steps: list[dict[str, Any]]) -> str:
+    """Read each side's bytes as the other side would, one parser a control stream; check every value and encode it again."""
+    parsers = {role: MessageParser() for role in ROLES}
+    state = "open"
+    for step in steps:
+        data = bytes.fromhex(step["bytes"])
+        if step["channel"] == "control":
+            message = to_message(step["value"])
+            assert parsers[step["from"]].feed(data) == [message]
+            assert encode_message(message) == data
+            state = "closed" if isinstance(message, Close) else state
+        elif step["channel"] == "datagram":
+            assert decode_datagram(data) == to_datagram(step["value"])
+            assert encode_datagram(to_datagram(step["value"])) == data
+        else:
+            header, payload = to_event(step["value"])
+            assert EventParser(len(payload)).feed(data, fin=True) == (header, payload)
+            assert encode_event_header(header) + payload == data
+    return state
+
+
+CASES = [
+    pytest.param(file["type"], group.get("params", {}), test, id=test["id"])
+    for file in FILES.values()
+    for group in file["groups"]
+    for test in group["tests"]
+]
+
+
+@pytest.mark.parametrize(("kind", "params", "test"), CASES)
+def test_a_vector_holds(kind: str, params: dict[str, Any], test: dict[str, Any]) -> None:
+    run = getattr(Runner(params, canonical="noncanonical" not in test.get("flags", ())), kind.replace("-", "_"))
+    if test["result"] == "invalid":
+        with pytest.raises(ProtocolError) as caught:
+            run(test["input"])
+        assert caught.value.code.name == test["error"], caught.value
+        return
+    value, convert = run(test["input"])
+    assert value == convert(test["expect"]), test["comment"]
+
+
+# ----------------------------------------------------------------------------- the files themselves
+
+
+TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
+
+
+def faults(value: Any, schema: dict[str, Any], where: str) -> list[str]:
+    """What is wrong with a value by the part of JSON Schema that the schema of the vectors uses."""
+    if "$ref" in schema:
+        return faults(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], where)
+    found = []
+    if "type" in schema:
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        fits = any(isinstance(value, TYPES[name]) and (name == "boolean") == isinstance(value, bool) for name in names)
+        if not fits:
+            return [f"{where} is not of type {schema['type']}"]
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{where} is {value!r}, not one of {schema['enum']}")
+    if "minimum" in schema and value < schema["minimum"]:
+        found.append(f"{where} is less than {schema['minimum']}")
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        found.append(f"{where} does not match {schema['pattern']}")
+    if isinstance(value, list) and "items" in schema:
+        found += [fault for index, item in enumerate(value) for fault in faults(item, schema["items"], f"{where}[{index}]")]
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        found += [f"{where} has no {name}" for name in schema.get("required", ()) if name not in value]
+        for name, content in value.items():
+            if name in properties:
+                found += faults(content, properties[name], f"{where}.{name}")
+            elif schema.get("additionalProperties", True) is False:
+                found.append(f"{where} has an unknown {name}")
+    if "oneOf" in schema:
+        results = [faults(value, option, where) for option in schema["oneOf"]]
+        if sum(not result for result in results) != 1:
+            found += min(results, key=len) or [f"{where} fits several forms"]
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_vectors_conforms_to_the_schema(name: str) -> None:
+    assert faults(FILES[name], SCHEMA, name) == []
+
+
+def test_the_check_of_the_schema_finds_faults() -> None:
+    good = {"id": "x-1", "comment": "c", "input": "00", "result": "valid", "expect": 0}
+    test = SCHEMA["$defs"]["test"]
+    assert faults(good, test, "t") == []
+    assert faults({**good, "result": "perhaps"}, test, "t") != []
+    assert faults({**good, "breaks": "VS-4"}, test, "t") != []
+    assert faults({**good, "surprise": 1}, test, "t") == ["t has an unknown surprise"]
+    assert faults({key: value for key, value in good.items() if key != "expect"}, test, "t") != []
+    assert faults(True, {"type": "integer"}, "t") != []
+    assert faults("0G", SCHEMA["$defs"]["event"]["properties"]["payload"], "t") != []
+    assert faults(-1, {"minimum": 0}, "t") != []
+
+
+def test_ids_are_unique_and_flags_are_explained() -> None:
+    ids = [test["id"] for file in FILES.values() for group in file["groups"] for test in group["tests"]]
+    assert len(set(ids)) == len(ids)
+    for file in FILES.values():
+        used = {flag for group in file["groups"] for test in group["tests"] for flag in test.get("flags", ())}
+        assert used <= set(file["flags"])
+
+
+def test_vectors_cover_every_type_and_about_half_are_invalid() -> None:
+    text = json.dumps(FILES)
+    for name in (*(member.name for member in FrameType), "AUDIO"):
+        assert f'"frame": "{name}"' in text
+    for member in MessageType:
+        assert f'"message": "{member.name}"' in text
+    for name in Parameters.__dataclass_fields__:
+        assert f'"{name}"' in text
+    wire = [name for name in FILES if FILES[name]["type"] in {"datagram", "message", "parameters", "event-stream"}]
+    results = [test["result"] for name in wire for group in FILES[name]["groups"] for test in group["tests"]]
+    assert results.count("invalid") >= 0.4 * len(results)
