@@ -34,13 +34,13 @@ class Series:
     Attributes:
         label: What the legend calls it.
         points: (x, y); a y of None interrupts the curve.
-        style: "line", "dashed", or "area", a step curve that is filled to the axis (for shares per interval).
+        style: "line", "dashed", "step" (for values per interval, each at its interval's end), or "area", a step curve filled to the axis.
         colour: Number of the page's series colour, 1 to 3.
     """
 
     label: str
     points: Sequence[Point]
-    style: Literal["line", "dashed", "area"] = "line"
+    style: Literal["line", "dashed", "area", "step"] = "line"
     colour: int = 1
 
 
@@ -201,15 +201,17 @@ def _stroke(series: Series) -> str:
 
 def _curve(series: Series, x_max: float, y_max: float) -> str:
     pieces = [[(_x(x, x_max), _y(y, y_max)) for x, y in run] for run in _runs(series.points)]
-    if series.style != "area":
+    if series.style in ("line", "dashed"):
         path = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in piece) for piece in pieces)
         return f'<path class="{_stroke(series)}" d="{path}"/>'
     base, outline, filling = HEIGHT - BOTTOM, "", ""
     for piece in pieces:
-        # A share belongs to the interval before its point, so the step rises at the point before.
+        # A value belongs to the interval before its point, so the step rises at the point before.
         steps = f"M{piece[0][0]:.1f} {piece[0][1]:.1f}" + "".join(f"V{y:.1f}H{x:.1f}" for x, y in piece[1:])
         outline += steps
         filling += f"{steps}V{base}H{piece[0][0]:.1f}Z"
+    if series.style == "step":
+        return f'<path class="{_stroke(series)}" d="{outline}"/>'
     return f'<path class="fill-{series.colour}" d="{filling}"/><path class="{_stroke(series)} thin" d="{outline}"/>'
 
 

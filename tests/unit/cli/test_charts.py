@@ -48,7 +48,7 @@ def test_ticks_are_round_numbers() -> None:
     assert nice_ticks(0, 9.5, 4) == [0, 2.5, 5, 7.5, 10]
 
 
-@given(points=points, style=st.sampled_from(["line", "dashed", "area"]), x_max=st.floats(0, 100))
+@given(points=points, style=st.sampled_from(["line", "dashed", "area", "step"]), x_max=st.floats(0, 100))
 def test_every_chart_is_well_formed_and_its_curves_stay_inside_the_frame(points: list[charts.Point], style: str, x_max: float) -> None:
     svg = render_chart(chart(Series(label="a", points=points, style=style), x_max=x_max))  # type: ignore[arg-type]
     for x, y in coordinates(svg):

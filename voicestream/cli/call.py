@@ -1,0 +1,138 @@
+"""``voicestream call``: say a WAV file or the microphone to a server, write or play what comes back."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import voicestream
+from voicestream.audio.devices import Microphone, Speaker
+from voicestream.audio.files import WavWriter, load_wav, read_wav
+from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, say, together
+from voicestream.cli.errors import CommandError
+from voicestream.cli.meter import Meter
+from voicestream.cli.options import Commands, add_coding, bounded
+from voicestream.cli.signals import polite_stop
+from voicestream.errors import InsecureWarning
+from voicestream.uri import parse_uri
+
+__all__ = ["add_command", "run"]
+
+DEVICE_RATE_HZ: Final = 48000
+
+
+def add_command(commands: Commands) -> None:
+    """Add ``call`` to the command line."""
+    parser = commands.add_parser(
+        "call",
+        help="call a server",
+        description="Call a server, say a WAV file in real time and keep what comes back until the far end has finished. "
+        "Ctrl-C stops speaking and waits for the rest; a second one hangs up.",
+    )
+    parser.add_argument("url", metavar="URL", help="voicestream://host[:port]/path")
+    voice = parser.add_mutually_exclusive_group(required=True)
+    voice.add_argument("--in", dest="input", type=Path, metavar="WAV", help="what to say")
+    voice.add_argument("--mic", action="store_true", help="say what the microphone hears")
+    parser.add_argument("--out", type=Path, metavar="WAV", help="where to write what is heard")
+    parser.add_argument("--speaker", action="store_true", help="play what is heard")
+    trust = parser.add_mutually_exclusive_group()
+    trust.add_argument("--pin", metavar="SHA256", help="take only the certificate with this SHA-256")
+    trust.add_argument("--cafile", type=Path, metavar="FILE", help="take certificates that these authorities signed, PEM")
+    trust.add_argument("--insecure", action="store_true", help="take any certificate: whoever is on the path can listen")
+    parser.add_argument("--token", default="", help="what the server knows this client by")
+    add_coding(parser)
+    parser.add_argument("--lookahead-ms", type=bounded(20, 500, "ms"), default=150, metavar="MS", help="deepest playout buffer (150)")
+    parser.add_argument("--dtx", action="store_true", help="send almost nothing in silence")
+    parser.add_argument("--json", action="store_true", help="print the call's figures as JSON in the end")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the call."""
+    try:
+        parse_uri(options.url)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    speech, rate = (None, DEVICE_RATE_HZ) if options.input is None else _read(options.input)
+    if options.insecure:
+        warnings.simplefilter("ignore", InsecureWarning)
+        print("voicestream: the server's certificate is not checked", file=sys.stderr)
+    try:
+        values = asyncio.run(_call(options, speech, rate))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    if options.json:
+        print(json.dumps(values, indent=1))
+    return 0
+
+
+def _read(path: Path) -> tuple[Pcm, int]:
+    rate = load_wav(path).sample_rate_hz
+    # Blocks of 20 ms are whole samples at every usual rate; others are converted, so that no clock drifts.
+    if rate * BLOCK_MS % 1000 or not 8000 <= rate <= 192000:
+        rate = DEVICE_RATE_HZ
+    return read_wav(path, sample_rate_hz=rate), rate
+
+
+async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> dict[str, object]:
+    connecting = voicestream.connect(
+        options.url,
+        token=options.token or None,
+        cafile=options.cafile,
+        pin=options.pin,
+        insecure=options.insecure,
+        sample_rate_hz=rate,
+        bitrate_bps=options.bitrate,
+        frame_ms=options.frame_ms,
+        lookahead_ms=options.lookahead_ms,
+        dtx=options.dtx,
+    )
+    # The file is opened first: a call whose recording cannot be kept is not begun.
+    with polite_stop() as stop, _recording(options.out, rate) as wav:
+        async with connecting as call:
+            talk = _talk_live(call, stop) if speech is None else say(call, paced(speech, rate, stop))
+            listen = _listen_live(call, wav) if options.speaker else hear(call, *([wav.write] if wav else []))
+            async with Meter(call, sys.stderr):
+                await together(talk, listen)
+            return call.stats().to_dict()
+
+
+async def _talk_live(call: voicestream.Call, stop: asyncio.Event) -> None:
+    """Say what the microphone hears until Ctrl-C or until the far end leaves."""
+    with Microphone(call.send_nowait, sample_rate_hz=DEVICE_RATE_HZ):
+        await first_of(stop.wait(), call.wait_closed())
+    if not call.closed:
+        await call.finish(None)
+
+
+async def _listen_live(call: voicestream.Call, wav: WavWriter | None) -> None:
+    """Let the loudspeaker pull until it has played the far end's last sample."""
+
+    def read(count: int) -> Pcm:
+        block = call.read(count)
+        if wav is not None:
+            wav.write(block)
+        return block
+
+    with Speaker(read, sample_rate_hz=call.audio.sample_rate_hz):
+        async for event in call.events():
+            if event.kind == "finish" and event.at is not None:
+                while not call.closed and call.stats().received.played_ms < event.at * 1e3:
+                    await asyncio.sleep(BLOCK_MS / 1e3)
+                return
+
+
+@contextlib.contextmanager
+def _recording(path: Path | None, rate: int) -> Iterator[WavWriter | None]:
+    if path is None:
+        yield None
+        return
+    with WavWriter(path, rate) as wav:
+        yield wav

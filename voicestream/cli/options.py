@@ -1,0 +1,36 @@
+"""Options that commands share, checked while the command line is read: a bad value is a usage error (exit status 2)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from voicestream.config import FRAME_MS_CHOICES
+
+__all__ = ["Commands", "add_coding", "bounded"]
+
+Commands = Any  # argparse's _SubParsersAction has no public name
+
+
+def bounded(low: int, high: int, unit: str = "") -> Callable[[str], int]:
+    """A type for argparse: a whole number from `low` to `high`."""
+    reach = f"{low} to {high}" + (f" {unit}" if unit else "")
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a whole number, {reach}, not {text!r}") from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"must be {reach}, not {value}")
+        return value
+
+    return parse
+
+
+def add_coding(parser: argparse.ArgumentParser) -> None:
+    """Options of the encoder."""
+    bitrate = bounded(8000, 64000, "bit/s")
+    parser.add_argument("--bitrate", type=bitrate, default=40000, metavar="BPS", help="codec bitrate, 8000 to 64000 (40000)")
+    parser.add_argument("--frame-ms", type=int, choices=FRAME_MS_CHOICES, default=20, help="length of a frame (20)")

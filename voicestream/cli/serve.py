@@ -1,0 +1,178 @@
+"""``voicestream serve``: take calls, say back what is heard, play a file, keep recordings."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import voicestream
+from voicestream.audio.files import WavWriter, read_wav
+from voicestream.cli.cert import LOCAL_NAMES
+from voicestream.cli.conversation import Pcm, first_of, hear, together
+from voicestream.cli.errors import sentence
+from voicestream.cli.options import Commands, add_coding, bounded
+from voicestream.cli.signals import polite_stop
+from voicestream.errors import CallClosed, VoiceStreamError
+from voicestream.quic.certificates import make_certificate, write_certificate
+
+__all__ = ["add_command", "run"]
+
+SAMPLE_RATE_HZ: Final = 48000
+
+EVERY_ADDRESS: Final = ("::", "0.0.0.0", "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Identity:
+    """Where the certificate is, and its SHA-256 if it was made for this run."""
+
+    certfile: Path
+    keyfile: Path
+    sha256: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Desk:
+    """What happens with every call."""
+
+    echo: bool
+    speech: Pcm | None
+    folder: Path | None
+    tell: Callable[[str, dict[str, object]], None]
+    after_call: Callable[[], None]
+    count: int = field(default=0)
+
+    async def take(self, call: voicestream.Call) -> None:
+        """Handle one call from beginning to end."""
+        self.count += 1
+        number = self.count
+        host, port = call.remote_address[:2]
+        self.tell(f"call {number} from {host} port {port}, path {call.path}", {"event": "call", "call": number, "path": call.path})
+        try:
+            with self._recording(call, number) as ears:
+                await (self._echo(call, ears) if self.echo else together(self._speak(call), hear(call, *ears)))
+            ending = "ended"
+        except CallClosed as error:
+            ending = sentence(error)
+        except VoiceStreamError as error:
+            ending = sentence(error)
+            raise
+        finally:
+            self.after_call()
+        self.tell(f"call {number}: {ending}", {"event": "end", "call": number, "ending": ending, "stats": call.stats().to_dict()})
+
+    async def _echo(self, call: voicestream.Call, ears: list[Callable[[Pcm], None]]) -> None:
+        async for block in call:
+            await call.send(block)
+            for ear in ears:
+                ear(block)
+        await call.finish(None)
+
+    async def _speak(self, call: voicestream.Call) -> None:
+        if self.speech is not None:
+            await call.send(self.speech, ahead=True)
+        await call.finish(None)
+
+    @contextlib.contextmanager
+    def _recording(self, call: voicestream.Call, number: int) -> Iterator[list[Callable[[Pcm], None]]]:
+        if self.folder is None:
+            yield []
+            return
+        path = self.folder / f"call-{number}-{call.session_id[:8]}.wav"
+        with WavWriter(path, SAMPLE_RATE_HZ) as wav:
+            yield [wav.write]
+        self.tell(f"call {number}: recorded in {path}", {"event": "recording", "call": number, "file": str(path)})
+
+
+def add_command(commands: Commands) -> None:
+    """Add ``serve`` to the command line."""
+    parser = commands.add_parser(
+        "serve",
+        help="take calls",
+        description="Take calls until Ctrl-C, which lets calls end (a second one cuts them off). Without --cert and --key it "
+        "makes a certificate for this run and prints the command with which a client calls.",
+    )
+    parser.add_argument("--host", default="::", help="address to listen on (::, all of IPv4 and IPv6)")
+    parser.add_argument("--port", type=bounded(0, 65535), default=4433, help="UDP port (4433); 0 takes a free one")
+    parser.add_argument("--cert", type=Path, metavar="FILE", help="certificate chain, PEM")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="its private key, PEM")
+    speech = parser.add_mutually_exclusive_group()
+    speech.add_argument("--echo", action="store_true", help="say back what is heard")
+    speech.add_argument("--play", type=Path, metavar="FILE", help="say a WAV file to every caller")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="write a WAV file of what every caller says")
+    add_coding(parser)
+    parser.add_argument("--once", action="store_true", help="end after the first call")
+    parser.add_argument("--json", action="store_true", help="a line of JSON on stdout for everything that happens")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
+    if not (options.echo or options.play or options.record):
+        options.parser.error("say what to do with calls: --echo, --play FILE or --record DIR")
+    if (options.cert is None) != (options.key is None):
+        options.parser.error("--cert and --key belong together")
+    speech = None if options.play is None else read_wav(options.play, sample_rate_hz=SAMPLE_RATE_HZ)
+    if options.record is not None:
+        options.record.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(asyncio.CancelledError), _identity(options) as identity:
+        asyncio.run(_serve(options, identity, speech))
+    return 0
+
+
+async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm | None) -> None:
+    def tell(line: str, values: dict[str, object]) -> None:
+        print(json.dumps(values) if options.json else line, flush=True)
+
+    with polite_stop() as stop:
+        first_call = asyncio.Event()
+        desk = _Desk(echo=options.echo, speech=speech, folder=options.record, tell=tell, after_call=first_call.set)
+        serving = voicestream.serve(
+            desk.take,
+            options.host,
+            options.port,
+            certfile=identity.certfile,
+            keyfile=identity.keyfile,
+            sample_rate_hz=SAMPLE_RATE_HZ,
+            bitrate_bps=options.bitrate,
+            frame_ms=options.frame_ms,
+        )
+        async with serving as server:
+            command = client_command(options.host, server.port, identity.sha256)
+            values = {"event": "listening", "port": server.port, "sha256": identity.sha256, "client": command}
+            tell(f"listening on port {server.port}; call with:\n  {command}", values)
+            await first_of(stop.wait(), first_call.wait() if options.once else None)
+            if server.calls and stop.is_set():
+                print("voicestream: waiting for calls to end; Ctrl-C again ends at once", file=sys.stderr)
+
+
+def client_command(host: str, port: int, sha256: str) -> str:
+    """The command line of a client on this machine."""
+    name = "localhost" if host in EVERY_ADDRESS else host
+    name = f"[{name}]" if ":" in name else name
+    trust = f"--pin {sha256} " if sha256 else ""
+    return f"voicestream call voicestream://{name}:{port}/ {trust}--in speech.wav --out heard.wav"
+
+
+@contextlib.contextmanager
+def _identity(options: argparse.Namespace) -> Iterator[_Identity]:
+    if options.cert is not None:
+        yield _Identity(certfile=options.cert, keyfile=options.key)
+        return
+    names = list(LOCAL_NAMES)
+    if options.host not in (*EVERY_ADDRESS, *names) and re.fullmatch(r"[\w.:-]+", options.host, re.ASCII):
+        names.append(options.host)
+    certificate, key, sha256 = make_certificate(names)
+    with tempfile.TemporaryDirectory(prefix="voicestream-") as folder:
+        identity = _Identity(certfile=Path(folder, "cert.pem"), keyfile=Path(folder, "key.pem"), sha256=sha256)
+        write_certificate(certificate, key, identity.certfile, identity.keyfile)
+        yield identity
