@@ -1,4 +1,4 @@
-"""How much a sender that is faster than real time may send (specification section 8.6): until the far end holds its lookahead."""
+"""How much a sender that is faster than real time may send (specification section 8.5): until the far end holds its lookahead."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AheadBudget:
         return max(0.0, self._dry_at - now - _one_way(rtt))
 
     def allowance(self, now: float, rtt: float | None) -> float:
-        """Seconds of media that may be sent now."""
+        """Seconds of media that may be sent now. VS-8.5-1"""
         return max(0.0, self.lookahead - self.level(now, rtt))
 
 

@@ -1,4 +1,4 @@
-"""The joint choice of bitrate, frame length, bundling and redundancy (specification section 9). The only place with that policy."""
+"""The joint choice of bitrate, frame length, bundling and redundancy. The only place with that policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUNDLED_BYTES: Final = 4
 SPEECH_FLOOR_BPS: Final = 16000
 """Below this a longer frame, which saves headers, is worth more than its delay costs."""
 
-MAX_BUNDLE_MS: Final = 120
+MAX_BUNDLE_MS: Final = 120  # VS-4.2-4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

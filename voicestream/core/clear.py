@@ -1,4 +1,4 @@
-"""Clear (barge-in) at both ends of a track (specification section 8.2): numbers, crossing, and audio that overtakes it.
+"""Clear (barge-in) at both ends of a track (specification section 8.1): numbers, crossing, and audio that overtakes it.
 
 A clear voids the audio in [from, to) and raises the track's clear number by one. Audio carries the number modulo 4, so that audio and
 clear may overtake each other. Either end may begin one; when both do at the same time (the same number), the higher `to` wins.
@@ -45,7 +45,7 @@ class SenderClears:
         self.confirmed = 0
 
     def begin(self, from_pts: int, to_pts: int) -> Clear:
-        """This end voids what it sent in [from_pts, to_pts)."""
+        """This end voids what it sent in [from_pts, to_pts). VS-8.1-1"""
         self.number += 1
         self.to_pts = to_pts
         return Clear(track=self.track, number=self.number, from_pts=min(from_pts, to_pts), to_pts=to_pts)
@@ -62,16 +62,16 @@ class SenderClears:
             next frame starts. None when there is nothing to do.
 
         Raises:
-            ProtocolError: PARAMETER_ERROR, for a number or a pts that no receiver could mean.
+            ProtocolError: PARAMETER_ERROR, for a number or a pts that no receiver could mean (VS-8.1-10).
         """
         if clear.number < self.number:
-            return None  # a newer clear of ours is on its way there: it voids all that this one could mean
+            return None  # VS-8.1-5: a newer clear of ours is on its way there and voids all that this one could mean
         if clear.number > self.number + MAX_STEP or clear.to_pts > next_pts + MAX_LEAD_UNITS:
             raise ProtocolError(ErrorCode.PARAMETER_ERROR, f"clear {clear.number} to pts {clear.to_pts} is beyond what was sent")
         if clear.number == self.number and clear.to_pts <= self.to_pts:
             return None
         self.number = clear.number
-        self.to_pts = max(clear.to_pts, next_pts)
+        self.to_pts = max(clear.to_pts, next_pts)  # VS-8.1-4
         return Clear(track=self.track, number=self.number, from_pts=clear.from_pts, to_pts=self.to_pts)
 
     def done(self, number: int) -> range:
@@ -100,7 +100,7 @@ class ReceiverClears:
         self._known = 0  # highest number that the sender is known to have reached
 
     def request(self, from_pts: int, to_pts: int) -> Clear:
-        """This end asks the sender to stop talking. With two requests unanswered the newer of them is extended instead."""
+        """This end asks the sender to stop talking. With two requests unanswered the newer of them is extended instead (VS-8.1-3)."""
         if self.number - self._known < MAX_UNANSWERED:
             self.number += 1
         self.to_pts = max(self.to_pts, to_pts)
@@ -127,16 +127,16 @@ class ReceiverClears:
         return self._known >= self.number
 
     def number_of(self, bits: int) -> int:
-        """The full clear number of audio that carries these two bits: one older than the sender's, or up to two newer."""
+        """The full clear number of audio that carries these two bits: one older than the sender's, or up to two newer. VS-8.1-8"""
         oldest = max(0, self._known - 1)
         return oldest + ((bits - oldest) & 3)
 
     def is_stale(self, number: int, pts: int) -> bool:
-        """Whether a clear has voided the audio with this full number and pts."""
+        """Whether a clear has voided the audio with this full number and pts. VS-8.1-6"""
         return number < self.number or (number == self.number and pts < self.to_pts)
 
     def overtaken(self, number: int, heard_end: int) -> bool:
-        """Audio of this full number has come. True when it overtook its clear, which is then done here without it.
+        """Audio of this full number has come. True when it overtook its clear, which is then done here without it (VS-8.1-7).
 
         Args:
             number: From `number_of`.

@@ -1,4 +1,4 @@
-"""The far end's clock as seen from here: round-trip time, offset and its error bound (specification section 6.3).
+"""The far end's clock as seen from here: round-trip time, offset and its error bound (specification section 9.3).
 
 Ticks on the wire count 250 microseconds modulo 2^16 from an arbitrary origin, so an offset is known modulo 16.384 s; differences of
 times are what matters.
@@ -57,6 +57,7 @@ class RemoteClock:
         """
         hold = ((reply_tick - arrival_tick) & 0xFFFF) * _QUANTUM
         sample = now - sent_at - hold
+        # VS-9.3-2, VS-6.3-2
         if hold > MAX_HOLD or not -2 * _QUANTUM <= sample <= MAX_HOLD:
             return None
         sample = max(sample, 0.0)

@@ -13,7 +13,7 @@ from voicestream.wire.event_stream import EventHeader, EventParser
 
 __all__ = ["CHUNK", "DEFAULT_ALLOWANCE_BPS", "MIN_RATE_BPS", "EventInbox", "EventOutbox"]
 
-MIN_RATE_BPS: Final = 2000
+MIN_RATE_BPS: Final = 2000  # VS-7.3-3
 """What events get even when audio needs everything."""
 
 DEFAULT_ALLOWANCE_BPS: Final = 500_000
@@ -143,7 +143,7 @@ class EventOutbox:
 
 
 class EventInbox:
-    """Events of the peer: puts streams together, restores the order, drops what came before.
+    """Events of the peer: puts streams together, restores the order, drops what came before (VS-7.3-2).
 
     Args:
         max_size: Bytes of one event.
@@ -196,11 +196,11 @@ class EventInbox:
         return delivered
 
     def ignores(self, key: int) -> bool:
-        """Whether this stream is of a type that this version does not know, so that the peer may stop sending it."""
+        """Whether this stream is of a type that this version does not know, so that the peer may stop sending it. VS-3.3-3"""
         return key in self._ignored
 
     def reset(self, key: int) -> None:
-        """The peer gave up a stream; what came of it is dropped."""
+        """The peer gave up a stream; what came of it is dropped. VS-7.1-5"""
         if key in self._streams:
             self._drop(key)
             self.skipped += 1

@@ -1,4 +1,4 @@
-"""Reports: what arrived and when, from the receiver's log to the sender's knowledge (specification section 4.4).
+"""Reports: what arrived and when, from the receiver's log to the sender's knowledge (specification sections 4.4 and 9).
 
 Numbers on the wire have 16 bits; both logs work with full ones and hold a bounded number of them.
 """
@@ -41,7 +41,7 @@ class Arrival:
 class ArrivalLog:
     """What has arrived, as the receiver reports it.
 
-    Every datagram is covered by two reports, so that a lost report leaves no hole.
+    Every datagram is covered by two reports, so that a lost report leaves no hole (VS-9.2-1).
 
     Attributes:
         newest: Highest number received, -1 before the first.
@@ -62,7 +62,7 @@ class ArrivalLog:
         """Note a datagram. None for one that came before, which carries nothing new."""
         number = unwrap(datagram.number, max(self.newest, 0))
         if number in self._delays or number < self.newest - MAX_STATUSES:
-            self.duplicates += 1
+            self.duplicates += 1  # VS-9.2-2
             return None
         tick = ticks(now)
         reordered = number < self.newest
@@ -129,11 +129,11 @@ class ReportSchedule:
         sent_bytes: Bytes of their frames, and of the headers of datagrams that carry nothing else.
     """
 
-    RIDE_INTERVAL: Final = 0.05
+    RIDE_INTERVAL: Final = 0.05  # VS-9.1-2
     LEAN_RIDE_INTERVAL: Final = 0.08
-    MAX_INTERVAL: Final = 0.1
+    MAX_INTERVAL: Final = 0.1  # VS-9.1-1
     PATIENCE: Final = 0.02
-    SHARE: Final = 0.05
+    SHARE: Final = 0.05  # VS-9.1-3
     _MAX_CREDIT: Final = 200.0
     _LEAN_PLAYOUT: Final = 4
 
@@ -287,7 +287,7 @@ class SentLog:
             ProtocolError: REPORT_ERROR, for a number that was never sent.
         """
         newest = unwrap(report.newest, max(self.next_number - 1, 0))
-        if newest >= self.next_number:
+        if newest >= self.next_number:  # VS-9.3-1
             raise ProtocolError(ErrorCode.REPORT_ERROR, f"report of datagram {newest}, of {self.next_number} sent")
         feedback_newest: SentDatagram | None = None
         acked: list[SentDatagram] = []

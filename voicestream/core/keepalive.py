@@ -1,4 +1,4 @@
-"""When an otherwise silent side must send something, so that address translators keep the path (specification section 8.4)."""
+"""When an otherwise silent side must send something, so that address translators keep the path (specification section 8.7)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["KEEPALIVE_INTERVAL", "Keepalive"]
 
-KEEPALIVE_INTERVAL: Final = 5.0
+KEEPALIVE_INTERVAL: Final = 5.0  # VS-8.7-1
 """Seconds. UDP mappings of home routers last 30 s as a rule, but some only 10 s: half of that."""
 
 

@@ -68,7 +68,7 @@ RECEIVED: Final[dict[Role, Transitions]] = {
         State.CLOSED: {},
     },
 }
-"""State after a message of the peer, by role, state and type. What is not here is UNEXPECTED_MESSAGE."""
+"""State after a message of the peer, by role, state and type. What is not here is UNEXPECTED_MESSAGE. VS-5.5-1"""
 
 SENT: Final[dict[Role, Transitions]] = {
     Role.CLIENT: {
@@ -85,7 +85,7 @@ SENT: Final[dict[Role, Transitions]] = {
         State.CLOSED: {},
     },
 }
-"""State after a message of this end, likewise. What is not here is a `StateError`."""
+"""State after a message of this end, likewise. What is not here is a `StateError`. VS-5.5-2"""
 
 
 class Lifecycle:

@@ -1,4 +1,4 @@
-"""The send queue of one track: bounded, each frame with a deadline, every drop counted (specification section 8.1).
+"""The send queue of one track: bounded, each frame with a deadline, every drop counted (specification section 3.2, VS-3.2-4).
 
 QUIC's own datagram queue neither ends nor expires, so what waits, waits here.
 """
@@ -35,7 +35,7 @@ class QueuedFrame(NamedTuple):
 class SendQueue:
     """Frames in the order in which they leave.
 
-    A talkspurt start that is dropped moves to the frame behind it, for the receiver must not wait for what never comes.
+    A talkspurt start that is dropped moves to the frame behind it (VS-6.5-3), for the receiver must not wait for what never comes.
 
     Args:
         max_frames: Most frames held; at one more the oldest is dropped.

@@ -8,7 +8,7 @@ from voicestream.wire.message_values import Cleared, Finished, Progress
 
 __all__ = ["CLEARED_GRACE", "PROGRESS_INTERVAL", "PlayedLog"]
 
-PROGRESS_INTERVAL: Final = 0.25
+PROGRESS_INTERVAL: Final = 0.25  # VS-8.3-1
 """Seconds between PROGRESS messages while audio plays."""
 
 CLEARED_GRACE: Final = 0.1
@@ -23,7 +23,7 @@ class _PendingClear(NamedTuple):
 
 
 class PlayedLog:
-    """Turns the player's reports into PROGRESS, CLEARED and FINISHED, each once.
+    """Turns the player's reports into PROGRESS, CLEARED and FINISHED, each once (VS-8.2-1, VS-8.6-2).
 
     Attributes:
         played_pts: Pts up to which the device has played, in pts units; None before the first report.
@@ -66,7 +66,7 @@ class PlayedLog:
         messages: list[Progress | Cleared | Finished] = []
         if self._pending is not None:
             messages.append(self._settle(pts))
-        self.played_pts = max(pts, self.played_pts or 0)
+        self.played_pts = max(pts, self.played_pts or 0)  # VS-8.3-2
         if self.finish_pts is not None and self.played_pts >= self.finish_pts:
             if not self.finished:
                 self.finished = True
@@ -95,5 +95,5 @@ class PlayedLog:
         assert pending is not None  # both callers have looked
         self._pending = None
         self._settled = pending.number
-        heard = pts if pts < pending.to_pts else pending.estimate
+        heard = pts if pts < pending.to_pts else pending.estimate  # VS-8.2-2, VS-8.2-3
         return Cleared(track=self.track, number=pending.number, heard_pts=heard)

@@ -1,4 +1,4 @@
-"""A bound on how often the peer may do something (specification section 10.2)."""
+"""A bound on how often the peer may do something (specification section 14)."""
 
 from __future__ import annotations
 

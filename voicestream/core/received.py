@@ -29,7 +29,7 @@ class ReceivedMedia:
         self._mask = 0  # bit i: the unit end_pts - 1 - i has been received
 
     def full_pts(self, pts16: int) -> int:
-        """The full pts nearest to the latest one known."""
+        """The full pts nearest to the latest one known. VS-6.2-2"""
         return unwrap(pts16, self._reference)
 
     def anchor(self, pts: int) -> None:
@@ -37,7 +37,7 @@ class ReceivedMedia:
         self._reference = max(self._reference, pts)
 
     def add(self, pts: int, units: int) -> bool:
-        """Note a frame; False when its beginning was received before (or is too old to tell)."""
+        """Note a frame; False when its beginning was received before (or is too old to tell). VS-6.1-5"""
         if self.has(pts):
             return False
         end = pts + units

@@ -1,4 +1,4 @@
-"""Small frames that are repeated in datagrams until a report shows that one of them arrived (specification section 8.3)."""
+"""Small frames that are repeated in datagrams until a report shows that one of them arrived (specification section 8.4)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["GIVE_UP_AFTER", "REPEAT_INTERVAL", "RIDE_INTERVAL", "Repeats"]
 RIDE_INTERVAL: Final = 0.04
 """Seconds between repeats that ride on a datagram which leaves anyway."""
 
-REPEAT_INTERVAL: Final = 0.1
+REPEAT_INTERVAL: Final = 0.1  # VS-8.4-2
 """Seconds after which a repeat leaves in a datagram of its own."""
 
-GIVE_UP_AFTER: Final = 5.0
+GIVE_UP_AFTER: Final = 5.0  # VS-8.4-1
 """Seconds after which repeating ends: what matters for longer goes on the control stream as well."""
 
 

@@ -1,4 +1,4 @@
-"""Session ids and sealed resume tokens (specification section 11.1).
+"""Session ids and sealed resume tokens (specification section 11.3).
 
 A token is what a server gave away so that it need not ask anyone who may take a session up again: only a holder of the key can make
 one, read one or change one. Its content is of use to servers with the same key only.
@@ -46,17 +46,17 @@ class ResumeToken:
 
 
 def make_session_id(entropy: Callable[[int], bytes]) -> bytes:
-    """A session id that nobody can guess: 128 bits of entropy."""
+    """A session id that nobody can guess: 128 bits of entropy. VS-11.3-1"""
     return entropy(SESSION_ID_SIZE)
 
 
 def same_bytes(one: bytes, other: bytes) -> bool:
-    """Compare in a time that does not tell where the two differ."""
+    """Compare in a time that does not tell where the two differ. VS-11.3-3"""
     return constant_time.bytes_eq(one, other)
 
 
 class TokenSealer:
-    """Seals and opens resume tokens with ChaCha20-Poly1305.
+    """Seals and opens resume tokens with ChaCha20-Poly1305 (VS-11.3-2).
 
     Args:
         key: 32 secret bytes, shared by the servers that may take over each other's sessions.
@@ -95,7 +95,7 @@ class TokenSealer:
             at: Seconds on the servers' clock to hold against the token's expiry; None to leave that to the caller.
 
         Raises:
-            ProtocolError: TOKEN_INVALID, whatever the fault: a forger learns nothing from it.
+            ProtocolError: TOKEN_INVALID, whatever the fault: a forger learns nothing from it (VS-11.3-4).
         """
         nonce, body = sealed[1 : 1 + _NONCE_SIZE], sealed[1 + _NONCE_SIZE :]
         if sealed[:1] == _FORMAT and len(nonce) == _NONCE_SIZE:

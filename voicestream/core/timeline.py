@@ -8,7 +8,7 @@ from voicestream.errors import StateError
 
 __all__ = ["ANCHOR_AFTER", "ANCHOR_AFTER_UNITS", "MAX_PTS", "Anchor", "Anchors", "Timeline"]
 
-MAX_PTS: Final = 1 << 60
+MAX_PTS: Final = 1 << 60  # VS-6.1-3
 """Bound of a pts on both sides, in units: 90 million years, and far from the end of a 62-bit integer."""
 
 ANCHOR_AFTER: Final = 30.0
@@ -22,7 +22,7 @@ _ANCHOR_REACH: Final = 16384
 
 
 class Timeline:
-    """Counts the media time of one track.
+    """Counts the media time of one track, never back and never twice (VS-6.1-1, VS-6.1-2).
 
     Attributes:
         next_pts: Pts of the next frame.
@@ -44,7 +44,7 @@ class Timeline:
             pts: Where the caller wants it, at least `next_pts`; None for right there.
 
         Returns:
-            Its pts, and whether it has to start a talkspurt: the first one of all, and the one after a clear.
+            Its pts, and whether it has to start a talkspurt: the first one of all, and the one after a clear (VS-6.5-2).
 
         Raises:
             StateError: The track is finished.
@@ -60,7 +60,7 @@ class Timeline:
         return place, start
 
     def skip(self, units: int) -> None:
-        """Let media time pass without a frame.
+        """Let media time pass without a frame (VS-6.1-4).
 
         Raises:
             StateError: The track is finished.
@@ -80,7 +80,7 @@ class Timeline:
 
 
 class Anchor:
-    """A full pts that accompanies audio until the far end is known to have it.
+    """A full pts that accompanies audio until the far end is known to have it (VS-4.8-3).
 
     Attributes:
         pts: Full pts.
@@ -95,7 +95,7 @@ class Anchor:
 
 
 class Anchors:
-    """Decides which audio of a track needs an anchor beside it.
+    """Decides which audio of a track needs an anchor beside it (VS-4.8-2, VS-6.2-3).
 
     One is needed after a long silence or a jump of the pts, at the start of each talkspurt that is sent ahead, and when the track
     goes back to live. It accompanies every frame until one that carried it is reported.

@@ -321,7 +321,7 @@ class Connection:
                     self._stream_data(event, now)
             elif isinstance(event, events.StreamReset | events.StopSendingReceived):
                 if self._takes_data() and self._streams.is_control(event.stream_id):
-                    self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")
+                    self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")  # VS-5.1-5
             elif isinstance(event, events.HandshakeCompleted):
                 self._handshake_completed(event, now)
             elif isinstance(event, events.ConnectionIdIssued):
@@ -340,7 +340,7 @@ class Connection:
         if event.stream_id == CONTROL_STREAM:
             self.session.receive_control(event.data, now, event.end_stream)
         elif self._streams.is_control(event.stream_id):
-            self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "a second bidirectional stream")
+            self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "a second bidirectional stream")  # VS-3.3-1
         else:
             self.session.receive_stream(event.stream_id, event.data, event.end_stream, now)
 

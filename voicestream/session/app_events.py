@@ -40,19 +40,19 @@ class AppEvents:
 
     def send(self, payload: bytes, now: float, *, kind: int, ordered: bool, track: int | None, pts: int | None) -> int:
         """Queue an event; see `Session.send_event`."""
-        if len(payload) > self._hub.peer.max_event_size:
+        if len(payload) > self._hub.peer.max_event_size:  # VS-7.1-3
             raise ValueError(f"the far end takes events of {self._hub.peer.max_event_size} bytes, not of {len(payload)}")
         if kind in (EventKind.TEXT, EventKind.JSON):
             try:
                 payload.decode()
             except UnicodeDecodeError as error:
                 raise ValueError("a text or JSON event must be UTF-8") from error
-        event_id = self._next_id
+        event_id = self._next_id  # VS-7.1-1
         order = self._next_order if ordered else 0
         header = encode_event_header(EventHeader(kind=kind, event_id=event_id, order=order, track=track, pts=pts))
         self.outbox.put(header + payload, now, ordered=ordered)
         self._next_id += 1
-        self._next_order += ordered
+        self._next_order += ordered  # VS-7.3-1
         self._hub.counts.events_sent += 1
         self._hub.counts.event_bytes_sent += len(payload)
         return event_id

@@ -53,7 +53,7 @@ class ControlChannel:
                 return
         if fin:
             where = "inside a message" if self._parser.in_message else "without CLOSE"
-            raise ProtocolError(ErrorCode.CONTROL_STREAM_ERROR, f"the control stream ended {where}")
+            raise ProtocolError(ErrorCode.CONTROL_STREAM_ERROR, f"the control stream ended {where}")  # VS-5.1-5
 
     def _dispatch(self, message: Any, now: float) -> None:
         hub = self._hub
@@ -70,7 +70,7 @@ class ControlChannel:
         self._handlers[message_type](message, now)
 
     def handle_timer(self, now: float) -> None:
-        """Close a session whose handshake takes too long."""
+        """Close a session whose handshake takes too long. VS-11.1-1"""
         timer = self.next_timer()
         if timer is not None and now >= timer:
             self._hub.end(now, ErrorCode.HANDSHAKE_TIMEOUT, f"no call within {self._hub.config.limits.handshake_timeout} s")

@@ -1,4 +1,4 @@
-"""Reserved values sent now and then, so that the far end's skipping of unknown ones stays alive (specification section 12.1)."""
+"""Reserved values sent now and then, so that the far end's skipping of unknown ones stays alive (specification section 12.1, VS-12.1-2)."""
 
 from __future__ import annotations
 

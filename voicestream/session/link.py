@@ -68,7 +68,7 @@ class Link:
             self._keep_early(data, now)
             return
         if not self._hub.is_open:
-            raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")
+            raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")  # VS-5.5-3
         counts.datagrams_received += 1
         counts.bytes_received += len(data)
         datagram = decode_datagram(data)
@@ -97,7 +97,7 @@ class Link:
             self.receive(*self._early.popleft())
 
     def _keep_early(self, data: bytes, now: float) -> None:
-        """A client keeps what overtook ACCEPT; the oldest goes when there is too much."""
+        """A client keeps what overtook ACCEPT; the oldest goes when there is too much. VS-5.5-4"""
         self._early.append((data, now))
         if len(self._early) > self._hub.config.limits.early_datagrams:
             self._early.popleft()

@@ -108,7 +108,7 @@ class Machine:
             self._events.reset(stream_key)
 
     def transport_closed(self, now: float, code: int, reason: str = "", *, remote: bool = True) -> None:
-        """The QUIC connection is gone. Ends the session, if it has not ended yet."""
+        """The QUIC connection is gone. Ends the session, if it has not ended yet (specification section 13.2)."""
         if not self.is_closed:
             self._hub.lifecycle.close()  # no CLOSE: nothing carries it any more
             self._hub.end(now, code, reason, remote=remote)
@@ -169,12 +169,12 @@ class Machine:
 
     def _guarded(self, now: float, take: Callable[..., None], *args: object) -> None:
         """Call a part that may find fault with the peer."""
-        if self.is_closed or self.state is State.IDLE:
+        if self.is_closed or self.state is State.IDLE:  # VS-13.2-3
             return
         try:
             take(*args)
         except ProtocolError as error:
-            self._hub.fail(error, now)
+            self._hub.fail(error, now)  # VS-13.1-3
 
     def _opened(self, grant: Grant, tracks: tuple[Track, ...], now: float) -> None:
         """The handshake is done: media and events may flow."""

@@ -42,14 +42,14 @@ def limit_parameters(config: SessionConfig) -> Parameters:
 
 
 def peer_limits(parameters: Parameters, before: PeerLimits) -> PeerLimits:
-    """The far end's limits after HELLO, ACCEPT or SETTINGS."""
+    """The far end's limits after HELLO, ACCEPT or SETTINGS. VS-5.4-3"""
     changed = {
         name: value
         for name in ("max_datagram_size", "max_event_size", "lookahead_ms", "retain_ms", "max_rate_bps")
         if (value := getattr(parameters, name)) is not None
     }
     if "max_datagram_size" in changed:
-        changed["max_datagram_size"] = min(changed["max_datagram_size"], MAX_DATAGRAM_SIZE)
+        changed["max_datagram_size"] = min(changed["max_datagram_size"], MAX_DATAGRAM_SIZE)  # VS-3.2-2
     return replace(before, **changed)
 
 
@@ -81,7 +81,7 @@ def check_answer(offered: tuple[Track, ...], answered: tuple[Track, ...]) -> tup
         mine = own.get(theirs.track_id)
         track = None if mine is None else _common(mine, theirs)
         if mine is None or track is None or track.send != theirs.receive or track.receive != theirs.send:
-            raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {theirs.track_id} of the answer was not offered like that")
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {theirs.track_id} of the answer was not offered like that")  # VS-5.2.2-2
         agreed.append(track)
     return tuple(agreed)
 

@@ -80,9 +80,9 @@ class Receiver:
         """A coded frame has come."""
         units = frame_units(self.track, frame.payload)
         pts = self.media.full_pts(frame.pts)
-        if pts >= MAX_PTS:
+        if pts >= MAX_PTS:  # VS-6.1-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"pts {pts} of track {self.track.track_id} is absurd")
-        if self.played.finish_pts is not None and pts >= self.played.finish_pts:
+        if self.played.finish_pts is not None and pts >= self.played.finish_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         older_end = self.media.end_pts
         if not self.media.add(pts, units):
@@ -147,8 +147,8 @@ class Receiver:
     def on_finish(self, finish: wire.Finish, now: float) -> None:
         """No audio at or after a pts follows."""
         if self.played.finish_pts is not None:
-            raise ProtocolError(ErrorCode.UNEXPECTED_MESSAGE, f"FINISH for track {self.track.track_id} twice")
-        if finish.pts < self.media.end_pts:
+            raise ProtocolError(ErrorCode.UNEXPECTED_MESSAGE, f"FINISH for track {self.track.track_id} twice")  # VS-8.6-4
+        if finish.pts < self.media.end_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         self.played.finish_pts = finish.pts
         self.delivery.finish(finish.pts)

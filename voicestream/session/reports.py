@@ -46,6 +46,7 @@ class Reports:
             return False
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
         frames = datagram.frames
+        # VS-9.1-4
         eliciting = not frames or any(not isinstance(frame, ReportFrame | PaddingFrame) for frame in frames)
         self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting)
         return True

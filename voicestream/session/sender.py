@@ -30,7 +30,7 @@ _HEADER: Final = 4
 _AUDIO: Final = 5  # type, pts and the longest length
 _ANCHOR: Final = 11  # type, length, flags and the longest pts
 
-MAX_BUNDLE_UNITS: Final = 48
+MAX_BUNDLE_UNITS: Final = 48  # VS-4.2-4
 """Media in one datagram, in pts units (120 ms)."""
 
 _SLACK: Final = 0.01
@@ -143,7 +143,7 @@ class Sender:
         """Say that nothing follows."""
         self.timeline.skip(0)  # refuses when finished already
         self._hub.send(wire.Finish(track=self.track.track_id, pts=self.timeline.next_pts), now)
-        self.timeline.finished = True
+        self.timeline.finished = True  # VS-8.6-1
 
     # What the far end says
 
@@ -167,7 +167,7 @@ class Sender:
             self._hub.outgoing.repeats.withdraw(self._clear_key)
 
     def on_progress(self, progress: wire.Progress, now: float) -> None:
-        """It has played so far. Repeats and old ones change nothing."""
+        """It has played so far. Repeats and old ones change nothing. VS-4.9-1, VS-8.4-3"""
         played = min(progress.played_pts, self.timeline.next_pts)
         if played > self.counts.played_pts:
             self.counts.played_pts = played
@@ -175,7 +175,7 @@ class Sender:
 
     def on_finished(self, finished: wire.Finished, now: float) -> None:
         """It has played the track to its end."""
-        if not self.timeline.finished:
+        if not self.timeline.finished:  # VS-8.6-4
             raise ProtocolError(ErrorCode.UNEXPECTED_MESSAGE, f"FINISHED for track {self.track.track_id}, which is not finished")
         if not self.counts.finished:
             self.counts.finished = True

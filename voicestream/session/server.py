@@ -147,5 +147,6 @@ class ServerSession(Session):
     def _is_other_version(self, message: wire.Hello | wire.Resume, now: float) -> bool:
         if message.version == VERSION:
             return False
+        # VS-3.1-2
         self.reject(now, ErrorCode.VERSION_UNSUPPORTED, f"this server speaks version {VERSION}, not {message.version}")
         return True

@@ -54,7 +54,7 @@ class Tracks:
             raise ValueError(f"track {track} is not received in this session; those that are: {sorted(self.receivers)}")
         return self.receivers[track]
 
-    # For the peer: a track that is not there is its mistake
+    # For the peer: a track that is not there is its mistake. VS-5.2-2
 
     def outgoing(self, track: int) -> Sender:
         """The sender that the peer speaks of. Raises ProtocolError (TRACK_ERROR)."""
