@@ -56,14 +56,16 @@ class CallParts:
 
     def reader(self) -> CallReader:
         """The real-time reader of the voice track, made when first asked for."""
-        if self._reader is None:
-            if self.voice_track in self._frames:
-                raise StateError("frames() reads this call's audio: read() and iteration cannot have it too")
-            options = self.options
-            self._reader = CallReader(
-                self.link, self.ending, options.voice_track, options.audio, options.session.playout, options.observer
-            )
-        return self._reader
+        # Under the lock, since a device's thread may be the first to ask.
+        with self.link.locked():
+            if self._reader is None:
+                if self.voice_track in self._frames:
+                    raise StateError("frames() reads this call's audio: read() and iteration cannot have it too")
+                options = self.options
+                self._reader = CallReader(
+                    self.link, self.ending, options.voice_track, options.audio, options.session.playout, options.observer
+                )
+            return self._reader
 
     def frame_reader(self, track: int) -> FrameReader:
         """The ordered reader of a track, made when first asked for."""
@@ -86,14 +88,20 @@ class CallParts:
 
     async def finish(self, timeout: float | None, track: int) -> int:
         """The played pts once the far end has played all."""
-        async with asyncio.timeout(timeout):
-            return await self.sender.finish(track)
+        try:
+            async with asyncio.timeout(timeout):
+                return await self.sender.finish(track)
+        except TimeoutError:
+            raise TimeoutError(f"the far end has not played everything within {timeout:g} s") from None
 
     async def clear(self, outgoing: bool, track: int, timeout: float | None) -> int:
         """The pts of the last sample heard."""
         if outgoing:
-            async with asyncio.timeout(timeout):
-                return await self.sender.clear(track)
+            try:
+                async with asyncio.timeout(timeout):
+                    return await self.sender.clear(track)
+            except TimeoutError:
+                raise TimeoutError(f"the far end has not confirmed the clear within {timeout:g} s") from None
         reader = self._reader
         with self.link.verbs() as (session, now):
             # The session is told how far the device has come before what it holds is dropped.
@@ -127,7 +135,7 @@ class CallParts:
     @property
     def ordered_accounts(self) -> list[OrderedAccount]:
         """The books of the ordered readers."""
-        accounts = (reader.account for reader in self._frames.values())
+        accounts = (reader.account for reader in list(self._frames.values()))
         return [account for account in accounts if account is not None]
 
     # Events
@@ -167,4 +175,4 @@ class CallParts:
                 pass
 
     def _refuse_event(self, reason: str) -> None:
-        self.close_now(ErrorCode.EVENT_ENCODING_ERROR, reason)
+        self.close_now(ErrorCode.EVENT_ENCODING_ERROR, reason)  # VS-7.2-2

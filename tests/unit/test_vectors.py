@@ -340,9 +340,9 @@ def faults(value: Any, schema: dict[str, Any], where: str) -> list[str]:
             elif schema.get("additionalProperties", True) is False:
                 found.append(f"{where} has an unknown {name}")
     if "oneOf" in schema:
-        results = [faults(value, option, where) for option in schema["oneOf"]]
+        results: list[list[str]] = [faults(value, option, where) for option in schema["oneOf"]]
         if sum(not result for result in results) != 1:
-            found += min(results, key=len) or [f"{where} fits several forms"]
+            found += min(results, key=lambda result: len(result)) or [f"{where} fits several forms"]
     return found
 
 

@@ -33,7 +33,7 @@ class QueuedFrame(NamedTuple):
 
 
 class SendQueue:
-    """Frames in the order in which they leave.
+    """Frames in the order in which they leave (VS-4.2-3).
 
     A talkspurt start that is dropped moves to the frame behind it (VS-6.5-3), for the receiver must not wait for what never comes.
 

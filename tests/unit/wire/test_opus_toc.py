@@ -118,6 +118,12 @@ def test_the_units_of_a_frame_follow_from_its_track_and_size(track: Track, size:
     assert frame_units(track, bytes(size)) == units
 
 
+def test_an_opus_frame_may_have_other_channels_than_its_track() -> None:
+    stereo = b"\x4cx"
+    assert opus_channels(stereo) == 2
+    assert frame_units(Track(channels=1), stereo) == 8  # VS-6.4-2
+
+
 def test_the_units_of_an_opus_frame_are_in_it() -> None:
     assert frame_units(Track(), b"\x48x") == 8
     assert frame_units(Track(frame_units=8), b"\x48x") == 8

@@ -119,7 +119,7 @@ class Director:
                 return self._wait_for_frame()
             elif front.pts == intake.playhead:
                 return self._play(front)
-            elif front.frame.talkspurt_start:
+            elif front.frame.talkspurt_start:  # VS-6.5-1
                 self.fall_silent()
             else:
                 return self._bridge(front)
@@ -162,7 +162,7 @@ class Director:
         change = 0
         late = self._credit > 0
         merging = self._run.units > 0
-        if not self._intake.gate.is_ahead(frame.pts) and delay.base is not None:
+        if not self._intake.gate.is_ahead(frame.pts) and delay.base is not None:  # VS-4.8-1
             if late:
                 self._control.moved(self._now)
             self._control.observe(self._now, self._now - front.end, held, self._now - arrival)

@@ -181,7 +181,7 @@ class OrderedReader:
         return first
 
     def _follows(self, front: Entry) -> bool:
-        """Whether only silence lies between what was given out and `front`."""
+        """Whether only silence lies between what was given out and `front`; the mark at either end is enough. VS-6.5-4"""
         return self._silent or front.frame.talkspurt_start
 
     def _deadline(self) -> float:
