@@ -15,6 +15,7 @@ from voicestream.errors import StateError
 from voicestream.trace import Observer
 
 if TYPE_CHECKING:
+    from voicestream.audio.codec import Decoder
     from voicestream.audio.pipeline import Player
     from voicestream.core.playout import Playout
     from voicestream.session import Session
@@ -53,8 +54,10 @@ class CallReader:
         """The next `samples` samples; see `Call.read`."""
         if not 0 <= samples <= MAX_READ_S * self._audio.sample_rate_hz:
             raise ValueError(f"n must be 0 to {MAX_READ_S * self._audio.sample_rate_hz} samples, not {samples}")
+        # Loading the codec takes a while: not with the lock in hand, for which the loop waits.
+        decoder = self._decoder() if self._player is None else None
         with self._link.locked() as session:
-            player = self._open(session)
+            player = self._player or self._open(session, decoder or self._decoder())
             now = self._link.now()
             if self._link.is_over and self._is_dry():
                 # Nothing comes any more: silence, rather than concealment of what will never arrive.
@@ -93,18 +96,21 @@ class CallReader:
             return max(heard, self.playout.playhead_pts)
         return heard
 
-    def _open(self, session: Session) -> Player:
-        if self._player is None:
-            if self.track.track_id not in session.receivers:
-                raise StateError(f"track {self.track.track_id} is not received in this call")
-            from voicestream.audio.codec import make_decoder
-            from voicestream.audio.pipeline import Player
-            from voicestream.core.playout import Playout
+    def _decoder(self) -> Decoder:
+        from voicestream.audio.codec import make_decoder
 
-            decoder = make_decoder(self.track, self._audio.sample_rate_hz, self._audio.channels)
-            self.playout = Playout(self._playout_config, observer=self._observer, track=self.track.track_id)
-            self._player = Player(self.playout, decoder, self._audio.sample_rate_hz, self._audio.channels)
-            session.receivers[self.track.track_id].attach_playout(self.playout)
+        return make_decoder(self.track, self._audio.sample_rate_hz, self._audio.channels)
+
+    def _open(self, session: Session, decoder: Decoder) -> Player:
+        from voicestream.audio.pipeline import Player
+        from voicestream.core.playout import Playout
+
+        track = self.track.track_id
+        if track not in session.receivers:
+            raise StateError(f"track {track} is not received in this call")
+        self.playout = Playout(self._playout_config, observer=self._observer, track=track)
+        self._player = Player(self.playout, decoder, self._audio.sample_rate_hz, self._audio.channels)
+        session.receivers[track].attach_playout(self.playout)
         return self._player
 
     def _silence(self, samples: int) -> NDArray[np.int16]:

@@ -154,8 +154,7 @@ class CallSender:
     def _queue_one(self, session: Session, frame: CodedFrame, track: int, now: float, *, ahead: bool) -> None:
         if frame.payload is None:
             session.skip(frame.units, track)
-            if track in self.next_pts:
-                self.next_pts[track] += frame.units
+            self.next_pts[track] = self.next_pts.get(track, 0) + frame.units
             return
         pts = session.send_frame(
             frame.payload,
@@ -176,15 +175,19 @@ class CallSender:
             )
         self.next_pts[track] = pts + (units or 0)
 
-    async def _wait_for_room(self, need_s: float, track: int, epoch: int) -> bool:
-        need_s = min(need_s, SMALLEST_ROOM_S) - TOLERANCE_S
+    async def _wait_for_room(self, duration_s: float, track: int, epoch: int) -> bool:
+        need_s = min(duration_s, SMALLEST_ROOM_S) - TOLERANCE_S
+        asked_at = self._link.now()
         while True:
             self._check_open(track)
             if self._epoch != epoch:
                 return False
             with self._link.locked() as session:
-                allowance = session.ahead_allowance(self._link.now(), track)
-            if allowance >= need_s:
+                now = self._link.now()
+                allowance = session.ahead_allowance(now, track)
+                far_lookahead_s = session.peer.lookahead_ms / 1000
+            # A far end that holds less than a frame ahead gets audio at the speed at which it plays.
+            if allowance >= need_s or (far_lookahead_s < need_s and now >= asked_at + duration_s):
                 return True
             # Room comes by itself as the far end plays, and sooner when its report says so.
             await self.room.wait(min(max(need_s - allowance, MIN_WAIT_S), MAX_WAIT_S))

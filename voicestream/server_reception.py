@@ -97,8 +97,8 @@ class Reception:
         if self._parts is None:
             return
         with self._link.locked() as session:
-            if not session.is_closed:
-                session.going_away(self._link.now())
+            if session.is_open:
+                session.going_away(self._link.now(), reason=SHUTTING_DOWN)
         self._link.wake()
 
     def cancel(self) -> None:
@@ -114,12 +114,7 @@ class Reception:
         self._link.close(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
 
     async def _run(self, hello: HelloReceived) -> None:
-        session = self._rules.options.session
-        verdict = await admit(
-            self._rules.authenticate, hello, self._address, metadata=session.metadata, timeout=session.limits.handshake_timeout
-        )
-        if self._draining and not isinstance(verdict, RejectedError):
-            verdict = RejectedError(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
+        verdict = await self._verdict(hello)
         try:
             if isinstance(verdict, RejectedError):
                 self._reject(verdict)
@@ -129,6 +124,15 @@ class Reception:
             logger.debug("client %s gave up before its call was taken", self._address[0])
             return
         await self._handle(call, parts)
+
+    async def _verdict(self, hello: HelloReceived) -> bytes | RejectedError:
+        session, leaving = self._rules.options.session, RejectedError(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
+        if self._draining:
+            return leaving
+        verdict = await admit(
+            self._rules.authenticate, hello, self._address, metadata=session.metadata, timeout=session.limits.handshake_timeout
+        )
+        return leaving if self._draining and not isinstance(verdict, RejectedError) else verdict
 
     def _reject(self, why: RejectedError) -> None:
         with self._link.verbs() as (session, now):

@@ -29,6 +29,7 @@ class NotingSession:
         self.calls: list[tuple[Any, ...]] = []
         self.allowance = 0.0
         self.next_pts = 0
+        self.peer = SimpleNamespace(lookahead_ms=150)
         self.on_allowance: Callable[[], None] = lambda: None
 
     def send_frame(self, payload: bytes, now: float, *, units: int | None = None, track: int = 0, ahead: bool = False, **flags: Any) -> int:
@@ -151,6 +152,16 @@ async def test_a_frame_longer_than_the_lookahead_does_not_wait_for_ever() -> Non
     bench.session.allowance = 0.020
     await asyncio.wait_for(bench.sender.frame(b"x", units=48, track=0, talkspurt_start=False, talkspurt_end=False, ahead=True), 1)
     assert len(bench.session.sent) == 1
+
+
+async def test_a_far_end_that_holds_nothing_ahead_gets_audio_as_it_plays() -> None:
+    bench = Bench()
+    bench.session.peer.lookahead_ms = 0
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    assert await bench.sender.ahead(pcm(320)) is True
+    assert clock() - began >= 0.04
+    assert len(bench.session.sent) == 2
 
 
 async def test_cancelling_ahead_loses_only_what_was_not_sent_and_frees_the_turn() -> None:
