@@ -340,9 +340,10 @@ def faults(value: Any, schema: dict[str, Any], where: str) -> list[str]:
             elif schema.get("additionalProperties", True) is False:
                 found.append(f"{where} has an unknown {name}")
     if "oneOf" in schema:
-        results: list[list[str]] = [faults(value, option, where) for option in schema["oneOf"]]
+        results = [faults(value, option, where) for option in schema["oneOf"]]
         if sum(not result for result in results) != 1:
-            found += min(results, key=lambda result: len(result)) or [f"{where} fits several forms"]
+            closest: list[str] = min(results, key=len)
+            found += closest or [f"{where} fits several forms"]
     return found
 
 
@@ -383,3 +384,26 @@ def test_vectors_cover_every_type_and_about_half_are_invalid() -> None:
     wire = [name for name in FILES if FILES[name]["type"] in {"datagram", "message", "parameters", "event-stream"}]
     results = [test["result"] for name in wire for group in FILES[name]["groups"] for test in group["tests"]]
     assert results.count("invalid") >= 0.4 * len(results)
+
+
+EXAMPLES = {
+    "0102 0fa0  88 0008 48": Datagram(number=258, send_tick=4000, frames=(AudioFrame(pts=8, payload=b"\x48", talkspurt_start=True),)),
+    "01 0e  0105 4e20 04  01 00 04 03  00 0080 10 10": ReportFrame(
+        newest=261,
+        arrival=20000,
+        statuses=(0, None, -2, 1),
+        playout=(PlayoutEntry(playhead=128, level_units=16, target_units=16),),
+    ),
+    "10 0d  03 0010 01 01 08  0c008a36baeb2c": RepairFrame(key=3, newest_pts=16, runs=((1, 8),), symbol=bytes.fromhex("0c008a36baeb2c")),
+}
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_the_examples_in_the_text_of_the_specification_are_true(text: str) -> None:
+    assert text in (VECTORS.parent / "voicestream.md").read_text(encoding="utf-8")
+    data = bytes.fromhex(text)
+    expected = EXAMPLES[text]
+    if isinstance(expected, Datagram):
+        assert decode_datagram(data) == expected
+    else:
+        assert decode_datagram(bytes(4) + data).frames == (expected,)
