@@ -10,6 +10,7 @@ from voicestream import wire
 from voicestream.codepoints import CodecId, ErrorCode
 from voicestream.config import Track
 from voicestream.testing.fake_codec import FakeCodec
+from voicestream.wire.buffer import peek_varint
 
 __all__ = ["FuzzInput", "InputMaker", "mutate"]
 
@@ -62,9 +63,13 @@ class InputMaker:
     Args:
         rng: All choices come from it.
         samples: Real inputs by channel to choose from beside the invented ones, for example recorded from a call.
+
+    Attributes:
+        sly: Spoil what is inside a frame or message and leave the framing right, so that more gets past the first check.
     """
 
     def __init__(self, rng: random.Random, samples: dict[str, list[bytes]] | None = None) -> None:
+        self.sly = False
         self._rng = rng
         self._samples = samples or {}
         self._codec = FakeCodec(seed=1)
@@ -72,16 +77,41 @@ class InputMaker:
         self._pts = 0
 
     def make(self, channel: str) -> FuzzInput:
-        """One input: three in five mutated from a valid one, one in seven valid as it is, the others random bytes."""
+        """One input: three in five mutated from a valid one, a quarter valid as it is, the others random bytes; see also `sly`."""
         rng = self._rng
         choice = rng.random()
         if choice < 0.6:
-            origin, data = "mutated", mutate(self.valid(channel), self.valid(channel), rng)
-        elif choice < 0.75:
+            origin = "mutated"
+            data = self._inside(channel, None) if self.sly and rng.random() < 0.8 else mutate(self.valid(channel), self.valid(channel), rng)
+        elif choice < 0.85:
             origin, data = "valid", self.valid(channel)
         else:
-            origin, data = "random", rng.randbytes(rng.choice((0, 1, 2, 3, 5, 8, 13, 40, 200, 1200, 1201, 3000)))
-        return FuzzInput(channel=channel, origin=origin, data=data, fin=rng.random() < (0.5 if channel == "stream" else 0.005))
+            origin, noise = "random", rng.randbytes(rng.choice((0, 1, 2, 3, 5, 8, 13, 40, 200, 1200, 1201, 3000)))
+            data = self._inside(channel, noise) if self.sly and rng.random() < 0.8 else noise
+        return FuzzInput(channel=channel, origin=origin, data=data, fin=rng.random() < (0.5 if channel == "stream" else 0.002))
+
+    def _inside(self, channel: str, noise: bytes | None) -> bytes:
+        """Valid framing around a spoilt inside: `noise`, or a mutation of what was there."""
+        rng = self._rng
+        if channel == "datagram":
+            self._datagram_number += 1
+            head = ((self._datagram_number & 0xFFFF) << 16 | (self._datagram_number * 80) & 0xFFFF).to_bytes(4, "big")
+            encoded = wire.encode_frame(rng.choice(_FRAME_MAKERS)(self))
+            return head + self._reframe(encoded, noise) + (self._reframe(encoded, None) if rng.random() < 0.2 else b"")
+        if channel == "control":
+            return self._reframe(self._message(), noise)
+        event = self._event()
+        cut = rng.randrange(min(len(event), 12) + 1)
+        return event[:cut] + (mutate(event[cut:], event, rng) if noise is None else noise)
+
+    def _reframe(self, encoded: bytes, noise: bytes | None) -> bytes:
+        if encoded[0] & 0x80 or not encoded[0]:  # audio without a length, padding: every byte is the inside
+            return encoded[:3] + (mutate(encoded[3:], encoded, self._rng) if noise is None else noise)
+        length = peek_varint(encoded, 1)
+        assert length is not None
+        body = encoded[length[1] :]
+        spoilt = (mutate(body, encoded, self._rng) if noise is None else noise)[:4000]
+        return encoded[:1] + wire.encode_varint(len(spoilt)) + spoilt
 
     def valid(self, channel: str) -> bytes:
         """A well-formed datagram, run of control messages, or event stream."""

@@ -1,0 +1,301 @@
+"""Whole calls in virtual time with the real transport: one server endpoint, any number of client endpoints, an emulated path each.
+
+    world = EndpointWorld(seed=7)
+    client = world.client(LinkProfile(delay_ms=20, loss=0.05))
+    world.open(client)
+    client.speak()
+    world.run(10)
+
+Everything of QUIC is real (handshake, acknowledgements, loss recovery, migration); only sockets and the clock are not. A path's
+profile may have NAT rebindings, and a client can `move` to another address. Links count IP packets: UDP payload and 28 bytes.
+
+Times are repeatable; TLS draws its own random numbers, so bytes are not.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+from voicestream.config import SessionConfig
+from voicestream.core.resume import TokenSealer
+from voicestream.events import Accepted, Closed, Event, HelloReceived
+from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.configuration import ClientTls, ServerTls
+from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint
+from voicestream.session import ClientSession, ServerSession, Session
+from voicestream.testing.link import Link
+from voicestream.testing.profile import LinkProfile, NetworkProfile
+from voicestream.testing.side import CallSide
+from voicestream.testing.sim import Simulation
+
+__all__ = ["ClientHost", "EndpointWorld", "ServerHost", "ServerSide"]
+
+IP_UDP_BYTES = 28
+SERVER_ADDRESS: Address = ("192.0.2.1", 4433)
+SERVER_NAME = "server.example"
+
+
+@functools.cache
+def _certificate() -> tuple[tempfile.TemporaryDirectory[str], ServerTls, ClientTls]:
+    """One certificate for all simulations of the process; the folder lives as long as the process."""
+    certificate, key, pin = make_certificate([SERVER_NAME])
+    folder = tempfile.TemporaryDirectory(prefix="voicestream-sim-")
+    certfile, keyfile = Path(folder.name) / "cert.pem", Path(folder.name) / "key.pem"
+    write_certificate(certificate, key, certfile, keyfile)
+    return folder, ServerTls(certfile=certfile, keyfile=keyfile), ClientTls(server_name=SERVER_NAME, pin=pin)
+
+
+class ClientHost(CallSide):
+    """A client behind a NAT, as a node of the engine.
+
+    Attributes:
+        connection: Its connection.
+        address: Where the server sees it.
+        links: "b2a" toward the server, "a2b" back.
+        packets: (seconds since the world began, bytes) of every IP packet that it sent and that were sent to it.
+        nat_dropped: Packets of the server that came to an address which is no longer this client's.
+    """
+
+    def __init__(self, world: EndpointWorld, number: int, profile: NetworkProfile, config: SessionConfig) -> None:
+        name = f"client{number}"
+        sim = world.sim
+        session = ClientSession(config, authority=SERVER_NAME, path=f"/{number}", entropy=sim.entropy(name))
+        super().__init__(sim, name, session)
+        endpoint = ClientEndpoint(_certificate()[2], session, entropy=sim.entropy(f"{name}/quic"), limits=config.limits)
+        self.connection: Connection = endpoint.connection
+        self.address: Address = (f"198.51.{number // 250}.{number % 250 + 1}", 50000)
+        seed = f"{sim.seed}/{name}"
+        epoch = sim.now
+        self.links = {"a2b": Link(profile.a2b, f"{seed}/a2b", epoch=epoch), "b2a": Link(profile.b2a, f"{seed}/b2a", epoch=epoch)}
+        self.packets: dict[str, list[tuple[float, int]]] = {"a2b": [], "b2a": []}
+        self.nat_dropped = 0
+        self._world = world
+        self._flushing = False
+        for at in profile.rebind:
+            sim.at(epoch + at, self.rebind)
+        self.connection.connect(SERVER_ADDRESS, sim.now)
+        self.flush()
+
+    def rebind(self) -> None:
+        """The NAT forgets the flow: the client's packets come from another port, packets to the old one are lost."""
+        host, port = self.address
+        self.address = (host, port + 1)
+
+    def move(self) -> None:
+        """The client changes its network and knows it: another address, another connection id."""
+        host, port = self.address
+        self.address = (host.replace("198.51.", "203.0."), port + 1)
+        self.connection.change_connection_id()
+        self.flush()
+
+    def receive(self, data: bytes, address: Address) -> None:
+        """A UDP payload of the server arrives at `address`."""
+        if address != self.address:
+            self.nat_dropped += 1
+            return
+        self._digest.update(b"%.6f %d" % (self.sim.now, len(data)))
+        self.connection.receive_datagram(data, SERVER_ADDRESS, self.sim.now)
+        self.flush()
+
+    def next_timer(self) -> float | None:
+        """The connection's timer."""
+        return self.connection.next_timer()
+
+    def handle_timer(self, now: float) -> None:
+        """The connection's timer is due."""
+        self.connection.handle_timer(now)
+        self.flush()
+
+    def flush(self) -> None:
+        """Carry away what the connection has to say."""
+        if self._flushing:
+            return
+        self._flushing = True
+        try:
+            while True:
+                event = self.connection.next_event()
+                if event is None:
+                    for data, _ in self.connection.datagrams_to_send(self.sim.now):
+                        self._world.to_server(self, data)
+                    event = self.connection.next_event()
+                if event is None:
+                    break
+                self.record(event)
+        finally:
+            self._flushing = False
+        self.sim.update(self)
+
+
+class ServerSide(CallSide):
+    """The server's end of one call.
+
+    Attributes:
+        connection: Its connection.
+    """
+
+    def __init__(self, host: ServerHost, connection: Connection, session: Session, number: int) -> None:
+        super().__init__(host.sim, f"server{number}", session)
+        self.connection = connection
+        self._host = host
+
+    def flush(self) -> None:
+        """Carry away what the connection has to say."""
+        self._host.flush(self.connection)
+
+
+class ServerHost:
+    """The server, as a node of the engine.
+
+    Attributes:
+        endpoint: The real one.
+        sides: Its calls, by number of the client once that has said HELLO.
+    """
+
+    def __init__(self, world: EndpointWorld, config: SessionConfig, *, retry: bool) -> None:
+        self.sim = world.sim
+        entropy = self.sim.entropy("server")
+        sealer = TokenSealer(entropy(32))
+        self.endpoint = ServerEndpoint(
+            _certificate()[1],
+            lambda: ServerSession(config, sealer=sealer, entropy=entropy),
+            entropy=self.sim.entropy("server/quic"),
+            limits=config.limits,
+            retry=retry,
+        )
+        self.sides: dict[int, ServerSide] = {}
+        self._by_connection: dict[Connection, ServerSide] = {}
+        self._world = world
+        self._flushing = False
+
+    def receive(self, data: bytes, address: Address) -> None:
+        """A UDP payload arrives from `address`."""
+        connection = self.endpoint.receive_datagram(data, address, self.sim.now)
+        self.flush(connection)
+
+    def next_timer(self) -> float | None:
+        """The endpoint's timer."""
+        return self.endpoint.next_timer()
+
+    def handle_timer(self, now: float) -> None:
+        """The endpoint's timer is due."""
+        for connection in self.endpoint.handle_timer(now):
+            self.flush(connection)
+
+    def flush(self, connection: Connection | None) -> None:
+        """Carry away what one connection has to say, and what belongs to none."""
+        if self._flushing:
+            return
+        self._flushing = True
+        try:
+            self._flush(connection)
+        finally:
+            self._flushing = False
+        self.sim.update(self)
+
+    def _flush(self, connection: Connection | None) -> None:
+        now, endpoint = self.sim.now, self.endpoint
+        packets = endpoint.replies_to_send()
+        while (new := endpoint.next_connection()) is not None:
+            session = new.session
+            assert isinstance(session, Session)
+            self._by_connection[new] = ServerSide(self, new, session, len(self._by_connection))
+        if connection is not None:
+            side = self._by_connection.get(connection)
+            while True:
+                event = connection.next_event()
+                if event is None:
+                    packets += endpoint.flush(connection, now)
+                    event = connection.next_event()
+                if event is None:
+                    break
+                if side is not None:
+                    self._react(side, event)
+        for data, address in packets:
+            self._world.to_client(data, address)
+
+    def _react(self, side: ServerSide, event: Event) -> None:
+        if isinstance(event, HelloReceived):
+            number = int(event.path.removeprefix("/"))
+            client = self._world.clients[number]
+            side.name = f"server{number}"
+            side.other, client.other = client, side
+            self.sides[number] = side
+            assert isinstance(side.session, ServerSession)
+            side.session.accept(self.sim.now)
+        side.record(event)
+
+
+class EndpointWorld:
+    """One server and its clients.
+
+    Args:
+        seed: Of links and entropy.
+        config: Of all sessions.
+        retry: The server makes each client prove its address.
+        start: Virtual time at the beginning, in seconds.
+
+    Attributes:
+        sim: The engine.
+        server: The server.
+        clients: In order of their making.
+        misrouted: Packets of the server to an address that was never a client's.
+    """
+
+    def __init__(self, *, seed: int = 0, config: SessionConfig | None = None, retry: bool = False, start: float = 1000.0) -> None:
+        self.sim = Simulation(seed, start=start)
+        self.start = start
+        self.config = config or SessionConfig()
+        self.clients: list[ClientHost] = []
+        self.misrouted = 0
+        self.server = ServerHost(self, self.config, retry=retry)
+        self._homes: dict[Address, ClientHost] = {}
+
+    def client(self, profile: NetworkProfile | LinkProfile | None = None, *, config: SessionConfig | None = None) -> ClientHost:
+        """A new client begins to call now; its path begins now, too."""
+        if not isinstance(profile, NetworkProfile):
+            profile = NetworkProfile.both(profile or LinkProfile())
+        host = ClientHost(self, len(self.clients), profile, config or self.config)
+        self.clients.append(host)
+        return host
+
+    def to_server(self, client: ClientHost, data: bytes) -> None:
+        """A client's UDP payload enters its path."""
+        source, size = client.address, len(data) + IP_UDP_BYTES
+        self._homes[source] = client
+        client.packets["b2a"].append((self.sim.now - self.start, size))
+        for at in client.links["b2a"].send(self.sim.now, size):
+            self.sim.at(at, lambda: self.server.receive(data, source))
+
+    def to_client(self, data: bytes, address: Address) -> None:
+        """A UDP payload of the server enters the path of the client that has or had that address."""
+        client = self._homes.get(address)
+        if client is None:
+            self.misrouted += 1
+            return
+        size = len(data) + IP_UDP_BYTES
+        client.packets["a2b"].append((self.sim.now - self.start, size))
+        for at in client.links["a2b"].send(self.sim.now, size):
+            self.sim.at(at, lambda: client.receive(data, address))
+
+    def run(self, seconds: float) -> None:
+        """Let `seconds` of virtual time pass."""
+        self.sim.run(self.sim.now + seconds)
+
+    def open(self, *clients: ClientHost, within: float = 10.0) -> None:
+        """Let time pass until these clients (all, if none is named) have been accepted.
+
+        Raises:
+            SimulationError: It does not happen within so many seconds, or one is closed instead.
+        """
+        wanted = clients or tuple(self.clients)
+
+        def ready() -> bool:
+            return all(client.seen(Accepted) or client.seen(Closed) for client in wanted)
+
+        if not ready() and not self.sim.run(self.sim.now + within, stop=ready):
+            self.sim.fail("a call was not accepted in time")
+        for client in wanted:
+            if client.seen(Closed):
+                self.sim.fail(f"{client.name} was closed: {client.seen(Closed)[0][1]} {client.connection.connect_error}")
