@@ -197,7 +197,7 @@ def _rounds(run: _Run, bystander: _Bystander, until: int, deadline: float | None
             wanted = 100 if state in ("open", "finishing", "going away") else 10
             taken = 0
             while taken < wanted and report.inputs < until:
-                taken += run.session(role, state, wanted - taken)
+                taken += run.session(role, state, min(wanted - taken, until - report.inputs))
         run.decoders(min(150, max(0, until - report.inputs)))
         bystander.step()
         if deadline is not None and time.monotonic() > deadline:
