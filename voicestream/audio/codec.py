@@ -67,11 +67,20 @@ class Decoder(Protocol):
     def conceal(self, samples: int) -> Pcm | None:
         """PCM in place of lost audio; None when the codec has no concealment."""
 
-    def decode_fec(self, payload: bytes, samples: int) -> Pcm | None:
-        """PCM of the `samples` before `payload` from its in-band copy; None when it carries none."""
+    def has_inband_copy(self, payload: bytes) -> bool:
+        """Whether `payload` carries a coarse copy of the audio before it."""
+
+    def decode_fec(self, payload: bytes, samples: int) -> Pcm:
+        """PCM of the `samples` before `payload` from its in-band copy; raises `PacketError` where it has none."""
 
     def reset(self) -> None:
         """Forget the signal so far."""
+
+    def mark(self) -> None:
+        """Remember the present state."""
+
+    def back_to_mark(self) -> None:
+        """Return to the state that was marked last, as if nothing had been decoded or concealed since."""
 
     def new(self) -> Decoder:
         """Another decoder of the same form, fresh."""
@@ -171,10 +180,19 @@ class _PcmTrackDecoder:
     def conceal(self, samples: int) -> Pcm | None:
         return None
 
-    def decode_fec(self, payload: bytes, samples: int) -> Pcm | None:
-        return None
+    def has_inband_copy(self, payload: bytes) -> bool:
+        return False
+
+    def decode_fec(self, payload: bytes, samples: int) -> Pcm:
+        raise PacketError("PCM carries no in-band copy")
 
     def reset(self) -> None:
+        return None
+
+    def mark(self) -> None:
+        return None
+
+    def back_to_mark(self) -> None:
         return None
 
     def new(self) -> Decoder:

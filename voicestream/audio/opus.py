@@ -222,6 +222,8 @@ class OpusDecoder:
         weakref.finalize(self, api.decoder.destroy, self._state).atexit = False
         self._decode = api.decoder.libopus_decode
         self._ctl = api.decoder.libopus_ctl
+        self._marked = ctypes.create_string_buffer(api.decoder.libopus_get_size(channels))
+        self.mark()
         self._max_samples = sample_rate_hz * _MAX_PACKET_MS // 1000
         self._output = _Buffer(api, self._max_samples, channels)
 
@@ -256,19 +258,34 @@ class OpusDecoder:
             return parts[0]
         return np.concatenate(parts) if parts else self._output.shaped[:0].copy()
 
-    def decode_fec(self, packet: bytes, samples: int) -> Pcm | None:
-        """PCM of the `samples` before `packet` out of its in-band copy; None where it has none.
+    def has_inband_copy(self, packet: bytes) -> bool:
+        """See the function of this name."""
+        return has_inband_copy(packet)
+
+    def decode_fec(self, packet: bytes, samples: int) -> Pcm:
+        """PCM of the `samples` before `packet` out of its in-band copy.
 
         Args:
             packet: The packet that follows the lost one.
             samples: Length of what was lost, a multiple of 2.5 ms and at most 120 ms.
 
         Raises:
-            PacketError: The packet is corrupt.
+            PacketError: The packet is corrupt or has no copy.
         """
         if samples % (self.sample_rate_hz // 400) or not 0 < samples <= self._max_samples:
             raise ValueError(f"samples must be a multiple of 2.5 ms up to 120 ms at {self.sample_rate_hz} Hz, not {samples}")
-        return self._run(packet, samples, True) if has_inband_copy(packet) else None
+        if not has_inband_copy(packet):
+            raise PacketError(f"a packet of {len(packet)} bytes carries no in-band copy")
+        return self._run(packet, samples, True)
+
+    def mark(self) -> None:
+        """Remember the present state."""
+        # The state is one piece of memory, and a plain copy of it is a copy of the decoder (opus.h says so).
+        ctypes.memmove(self._marked, self._state, len(self._marked))
+
+    def back_to_mark(self) -> None:
+        """Return to the state that was marked last, as if nothing had been decoded or concealed since."""
+        ctypes.memmove(self._state, self._marked, len(self._marked))
 
     def new(self) -> OpusDecoder:
         """Another decoder of the same form, fresh."""

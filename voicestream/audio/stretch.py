@@ -29,6 +29,7 @@ _SHORT_WINDOW_MS: Final = 4.0
 _SHORTEST_WINDOW_MS: Final = 2.5
 _SHORT_BLOCK_MS: Final = 15.0
 _GOOD_MATCH: Final = 0.85
+_NOISE_PERIODICITY: Final = 0.5
 _QUIET: Final = 60.0
 """RMS of int16 (-55 dBFS) below which a join cannot be heard."""
 _LAG_PENALTY: Final = 0.004
@@ -63,12 +64,27 @@ def _as_column(ramp: Floats, pcm: Pcm) -> Floats:
     return ramp if pcm.ndim == 1 else ramp[:, np.newaxis]
 
 
-def crossfade(a: Pcm, b: Pcm) -> Pcm:
-    """From `a` over to `b`, which have the same length; the weights add up to one."""
+def crossfade(a: Pcm, b: Pcm, *, likeness: float = 1.0) -> Pcm:
+    """From `a` over to `b`.
+
+    Args:
+        a: What is left.
+        b: What is gone over to, of the same shape.
+        likeness: Their correlation, 0 to 1: the less alike, the more their sum is raised, so that its power does not dip.
+    """
     if a.shape != b.shape:
         raise ValueError(f"crossfade needs two blocks of one shape, not {a.shape} and {b.shape}")
-    ramp = _as_column(_ramp(len(a)), a)
-    return _to_pcm(a + (b.astype(np.float32) - a) * ramp)
+    rise = _ramp(len(a))
+    fall = 1 - rise
+    power = rise * rise + fall * fall + 2 * rise * fall * np.float32(min(max(likeness, 0.0), 1.0))
+    gain = np.float32(1.0) / np.sqrt(power)
+    mixed: Floats = a * _as_column(fall * gain, a) + b * _as_column(rise * gain, a)
+    return _to_pcm(mixed)
+
+
+def _likeness(a: Pcm, b: Pcm) -> float:
+    first, second = mono(a), mono(b)
+    return float(first @ second) / float(np.sqrt((first @ first) * (second @ second) + 1.0))
 
 
 def fade(pcm: Pcm, start: float, end: float) -> Pcm:
@@ -77,6 +93,10 @@ def fade(pcm: Pcm, start: float, end: float) -> Pcm:
         return pcm.copy()
     gain = np.linspace(start, end, len(pcm), endpoint=False, dtype=np.float32)
     return _to_pcm(pcm * _as_column(gain, pcm))
+
+
+def _join(a: Pcm, b: Pcm) -> Pcm:
+    return crossfade(a, b, likeness=_likeness(a, b))
 
 
 def _decimate(signal: Floats, factor: int) -> Floats:
@@ -132,9 +152,31 @@ class _Joint:
         likeness = (a @ b.T) / np.sqrt(np.maximum(energy_a, floor)[:, np.newaxis] * np.maximum(energy_b, floor)[np.newaxis, :])
         score = np.where(allowed, likeness - _LAG_PENALTY / self.per_ms * np.abs(lag - wanted / k), -1.0)
         i, j = divmod(int(score.argmax()), len(late))
-        if score[i, j] == -1.0 or likeness[i, j] < _GOOD_MATCH:
+        if score[i, j] == -1.0:
+            return None
+        if likeness[i, j] < _GOOD_MATCH and self._is_steady_noise():
+            # Nothing repeats and nothing happens: noise, in which a join is not heard wherever it is.
+            i, j = divmod(int(np.where(allowed, np.abs(lag * k - wanted) - likeness, 1 << 30).argmin()), len(late))
+            return int(early[i]) * k, int(late[j]) * k
+        if likeness[i, j] < _GOOD_MATCH:
             return None
         return self._refine(int(early[i]) * k, int(late[j]) * k, later, lags, window)
+
+    def _is_steady_noise(self) -> bool:
+        """Whether nothing repeats, at any lag that a voice can have, and the power stays within 6 dB from one 5 ms to the next."""
+        signal = self.coarse
+        if len(signal) < _SHORT_BLOCK_MS * self.per_ms:
+            return False
+        piece = int(5 * self.per_ms)
+        whole = len(signal) // piece * piece
+        powers = np.square(signal[len(signal) - whole :]).reshape(-1, piece).sum(axis=1)
+        if powers.max() >= 4 * powers.min():
+            return False
+        lags = np.arange(int(MIN_PERIOD_MS * self.per_ms), min(int(MAX_PERIOD_MS * self.per_ms), len(signal) - piece) + 1)
+        products = np.correlate(signal, signal, mode="full")[len(signal) - 1 + lags]
+        sums = np.concatenate((np.zeros(1), np.cumsum(np.square(signal, dtype=np.float64))))
+        energies = np.sqrt(sums[len(signal) - lags] * (sums[-1] - sums[lags]))
+        return bool((products < _NOISE_PERIODICITY * energies).all())
 
     def _refine(self, early: int, late: int, later: tuple[int, int], lags: tuple[int, int], window: int) -> tuple[int, int]:
         """Move the late place by less than one coarse step to where the full-rate signal fits best."""
@@ -189,7 +231,7 @@ def _cut_once(pcm: Pcm, fewer: int, rate: int) -> Pcm | None:
         pair = joint.find((0, last), (lags[0], last), lags, fewer, window)
         if pair is not None:
             early, late = pair
-            joined = crossfade(pcm[early : early + window], pcm[late : late + window])
+            joined = _join(pcm[early : early + window], pcm[late : late + window])
             return np.concatenate((pcm[:early], joined, pcm[late + window :]))
     return None
 
@@ -228,7 +270,7 @@ def _repeat_once(before: Pcm, pcm: Pcm, more: int, rate: int) -> Pcm | None:
         pair = joint.find((0, last), (max(skip, lags[0]), last), lags, more, window)
         if pair is not None:
             early, late = pair
-            joined = crossfade(whole[late : late + window], whole[early : early + window])
+            joined = _join(whole[late : late + window], whole[early : early + window])
             return np.concatenate((whole[skip:late], joined, whole[early + window :]))
     return None
 
@@ -294,5 +336,5 @@ def merge(tail: Pcm, fresh: Pcm, *, sample_rate_hz: int) -> Pcm:
         likeness = (windows @ start) / np.sqrt(np.maximum(energies, floor) * max(float(start @ start), floor))
         # The earliest of equals: every sample later is delay.
         offset = int(np.argmax(likeness >= likeness.max() - 0.05)) if likeness.max() > 0.3 else 0
-    joined = crossfade(tail[offset : offset + overlap], fresh[:overlap])
+    joined = _join(tail[offset : offset + overlap], fresh[:overlap])
     return np.concatenate((tail[:offset], joined, fresh[overlap:]))
