@@ -54,6 +54,8 @@ def ear(call: voicestream.Call) -> Callable[[int], tuple[Any, int]]:
 
 async def say(call: voicestream.Call, microphone: Any) -> None:
     """Live speech, then the end."""
+    # Loads the codec before the first word, as a program does that opens its devices first.
+    await call.send(b"")
     async for block in microphone:
         await call.send(block)
     await call.finish()

@@ -15,10 +15,10 @@ from typing import Final
 import voicestream
 from voicestream.audio.devices import Microphone, Speaker
 from voicestream.audio.files import WavWriter, load_wav, read_wav
-from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, say, together
-from voicestream.cli.errors import CommandError
+from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
+from voicestream.cli.errors import user_values
 from voicestream.cli.meter import Meter
-from voicestream.cli.options import Commands, add_coding, bounded
+from voicestream.cli.options import Commands, add_coding, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
 from voicestream.errors import InsecureWarning
 from voicestream.uri import parse_uri
@@ -43,7 +43,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, metavar="WAV", help="where to write what is heard")
     parser.add_argument("--speaker", action="store_true", help="play what is heard")
     trust = parser.add_mutually_exclusive_group()
-    trust.add_argument("--pin", metavar="SHA256", help="take only the certificate with this SHA-256")
+    trust.add_argument("--pin", type=fingerprint, metavar="SHA256", help="take only the certificate with this SHA-256")
     trust.add_argument("--cafile", type=Path, metavar="FILE", help="take certificates that these authorities signed, PEM")
     trust.add_argument("--insecure", action="store_true", help="take any certificate: whoever is on the path can listen")
     parser.add_argument("--token", default="", help="what the server knows this client by")
@@ -56,10 +56,8 @@ def add_command(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the call."""
-    try:
+    with user_values():
         parse_uri(options.url)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
     speech, rate = (None, DEVICE_RATE_HZ) if options.input is None else _read(options.input)
     if options.insecure:
         warnings.simplefilter("ignore", InsecureWarning)
@@ -96,7 +94,10 @@ async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> d
     )
     # The file is opened first: a call whose recording cannot be kept is not begun.
     with polite_stop() as stop, _recording(options.out, rate) as wav:
-        async with connecting as call:
+        with user_values():
+            opened = await connecting
+        async with opened as call:
+            await prepare(call)
             talk = _talk_live(call, stop) if speech is None else say(call, paced(speech, rate, stop))
             listen = _listen_live(call, wav) if options.speaker else hear(call, *([wav.write] if wav else []))
             async with Meter(call, sys.stderr):

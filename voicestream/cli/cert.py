@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from voicestream.cli.errors import CommandError
+from voicestream.cli.errors import CommandError, user_values
 from voicestream.cli.options import Commands, bounded
 from voicestream.quic.certificates import make_certificate, write_certificate
 
@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     for path in (certificate, key):
         if path.exists() and not options.force:
             raise CommandError(f"{path} exists; --force overwrites it")
-    cert_pem, key_pem, sha256 = make_certificate(options.name, days=options.days)
+    with user_values():
+        cert_pem, key_pem, sha256 = make_certificate(options.name, days=options.days)
     options.out.mkdir(parents=True, exist_ok=True)
     write_certificate(cert_pem, key_pem, certificate, key)
     print(sha256)

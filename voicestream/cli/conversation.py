@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_MS", "Pcm", "Talker", "first_of", "hear", "paced", "say", "together"]
+__all__ = ["BLOCK_MS", "Pcm", "Talker", "first_of", "hear", "paced", "prepare", "say", "together"]
 
 BLOCK_MS: Final = 20
 
@@ -21,9 +21,17 @@ class Talker(Protocol):
 
     async def send(self, pcm: Any, /) -> Any: ...
 
+    def read(self, n: int, /) -> Pcm: ...
+
     async def finish(self, timeout: float | None = ..., /) -> Any: ...
 
     def __aiter__(self) -> AsyncIterator[Pcm]: ...
+
+
+async def prepare(call: Talker) -> None:
+    """Load both codecs: the first block would otherwise wait for them, and the far end's buffer would begin with that delay."""
+    await call.send(np.zeros(0, np.int16))
+    call.read(0)
 
 
 async def paced(pcm: Pcm, sample_rate_hz: int, stop: asyncio.Event | None = None) -> AsyncIterator[Pcm]:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from collections.abc import Iterator
 
 from voicestream.errors import RejectedError, VoiceStreamError
 
-__all__ = ["CommandError", "sentence"]
+__all__ = ["CommandError", "sentence", "user_values"]
 
 
 class CommandError(Exception):
     """The command cannot do what was asked. Its text is one sentence for the user; the exit status is 1."""
+
+
+@contextlib.contextmanager
+def user_values() -> Iterator[None]:
+    """Around what only checks values that the user gave: a `ValueError` there is the user's, not a bug."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def sentence(error: BaseException) -> str:

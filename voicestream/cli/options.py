@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from voicestream.config import FRAME_MS_CHOICES
+from voicestream.quic.certificates import parse_fingerprint
 
-__all__ = ["Commands", "add_coding", "bounded"]
+__all__ = ["Commands", "add_coding", "bounded", "fingerprint"]
 
 Commands = Any  # argparse's _SubParsersAction has no public name
 
@@ -27,6 +28,14 @@ def bounded(low: int, high: int, unit: str = "") -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def fingerprint(text: str) -> bytes:
+    """A type for argparse: the SHA-256 of a certificate."""
+    try:
+        return parse_fingerprint(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be 64 hexadecimal digits, not {text!r}") from None
 
 
 def add_coding(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,8 @@ from typing import Final
 import voicestream
 from voicestream.audio.files import WavWriter, read_wav
 from voicestream.cli.cert import LOCAL_NAMES
-from voicestream.cli.conversation import Pcm, first_of, hear, together
-from voicestream.cli.errors import sentence
+from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
+from voicestream.cli.errors import sentence, user_values
 from voicestream.cli.options import Commands, add_coding, bounded
 from voicestream.cli.signals import polite_stop
 from voicestream.errors import CallClosed, VoiceStreamError
@@ -58,6 +58,7 @@ class _Desk:
         host, port = call.remote_address[:2]
         self.tell(f"call {number} from {host} port {port}, path {call.path}", {"event": "call", "call": number, "path": call.path})
         try:
+            await prepare(call)
             with self._recording(call, number) as ears:
                 await (self._echo(call, ears) if self.echo else together(self._speak(call), hear(call, *ears)))
             ending = "ended"
@@ -146,7 +147,9 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
             bitrate_bps=options.bitrate,
             frame_ms=options.frame_ms,
         )
-        async with serving as server:
+        with user_values():
+            opened = await serving
+        async with opened as server:
             command = client_command(options.host, server.port, identity.sha256)
             values = {"event": "listening", "port": server.port, "sha256": identity.sha256, "client": command}
             tell(f"listening on port {server.port}; call with:\n  {command}", values)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, say, together
+from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
 
 
 class FakeCall:
@@ -21,6 +21,10 @@ class FakeCall:
 
     async def send(self, pcm: Any, /) -> None:
         self.log.append(pcm)
+
+    def read(self, n: int, /) -> Pcm:
+        self.log.append(n)
+        return np.zeros(n, np.int16)
 
     async def finish(self, timeout: float | None = 10.0, /) -> None:
         self.log.append("finish")
@@ -112,3 +116,9 @@ async def test_the_first_of_several_to_end_is_enough() -> None:
 
     await first_of(waits(), asyncio.sleep(0), None)
     assert ended.is_set()
+
+
+async def test_preparing_sends_and_takes_nothing() -> None:
+    call = FakeCall()
+    await prepare(call)
+    assert [np.size(entry) if isinstance(entry, np.ndarray) else entry for entry in call.log] == [0, 0]

@@ -12,7 +12,7 @@ from typing import Final
 import voicestream
 from voicestream.call_stats import CallStats
 from voicestream.cli.charts import Band
-from voicestream.cli.conversation import BLOCK_MS, Pcm, paced, say, together
+from voicestream.cli.conversation import BLOCK_MS, Pcm, paced, prepare, say, together
 from voicestream.cli.demo.record import EndRecord
 from voicestream.cli.demo.relay import Relay
 from voicestream.cli.demo.report import DemoRecord
@@ -94,6 +94,7 @@ async def run_demo(plan: DemoPlan, folder: Path, progress: Progress) -> DemoReco
 
 
 async def _converse(call: voicestream.Call, end: EndRecord, tell: Callable[[CallStats], None]) -> None:
+    await prepare(call)
     reading = asyncio.ensure_future(_take_readings(call, end, tell))
     try:
         await together(_talk(call, end), _listen(call, end))
