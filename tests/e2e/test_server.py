@@ -277,7 +277,7 @@ async def test_where_nobody_listens_the_call_is_refused() -> None:
 async def test_silence_is_given_up() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
         mute.bind(("127.0.0.1", 0))
-        with pytest.raises(voicestream.ConnectError, match=r"does not answer within 0\.2 s"):
+        with pytest.raises(voicestream.ConnectError, match=r"does not answer within 0\.\d+ s"):
             await voicestream.connect(f"voicestream://127.0.0.1:{mute.getsockname()[1]}/", pin="ab" * 32, open_timeout=0.2)
 
 
