@@ -35,6 +35,11 @@ _QUIET: Final = 60.0
 _LAG_PENALTY: Final = 0.004
 """Loss of correlation, per millisecond, that is accepted to come nearer to the length asked for."""
 _MAX_JOINS: Final = 3
+_MAX_TRIES: Final = 4
+_NEVER: Final = -9.0
+_EVENT_MS: Final = 1.25
+_EVENT_FACTOR: Final = 16.0
+"""12 dB: what stands out from both ends of the piece by more is not left out or doubled with it."""
 _CUT_SLACK_MS: Final = 2.5
 _REPEAT_SLACK_MS: Final = 5.0
 """A period is seldom as long as asked for. Too much cut costs a gap later, too much repeated only delay."""
@@ -143,24 +148,33 @@ class _Joint:
         energy_a, energy_b = np.einsum("ij,ij->i", a, a), np.einsum("ij,ij->i", b, b)
         floor = _QUIET * _QUIET * width
         lag = late[np.newaxis, :] - early[:, np.newaxis]
+        off = np.abs(lag - wanted / k) / self.per_ms
         allowed = (lag * k >= lags[0]) & (lag * k <= lags[1])
-        quiet = (energy_a[:, np.newaxis] < floor) & (energy_b[np.newaxis, :] < floor) & allowed
-        if quiet.any():
-            distance = np.where(quiet, np.abs(lag * k - wanted), 1 << 30)
-            i, j = divmod(int(distance.argmin()), len(late))
-            return int(early[i]) * k, int(late[j]) * k
         likeness = (a @ b.T) / np.sqrt(np.maximum(energy_a, floor)[:, np.newaxis] * np.maximum(energy_b, floor)[np.newaxis, :])
-        score = np.where(allowed, likeness - _LAG_PENALTY / self.per_ms * np.abs(lag - wanted / k), -1.0)
-        i, j = divmod(int(score.argmax()), len(late))
-        if score[i, j] == -1.0:
-            return None
-        if likeness[i, j] < _GOOD_MATCH and self._is_steady_noise():
-            # Nothing repeats and nothing happens: noise, in which a join is not heard wherever it is.
-            i, j = divmod(int(np.where(allowed, np.abs(lag * k - wanted) - likeness, 1 << 30).argmin()), len(late))
-            return int(early[i]) * k, int(late[j]) * k
-        if likeness[i, j] < _GOOD_MATCH:
-            return None
-        return self._refine(int(early[i]) * k, int(late[j]) * k, later, lags, window)
+        score = np.where(allowed, likeness - _LAG_PENALTY * off, _NEVER)
+        # Where a join is not heard, only the length counts.
+        inaudible = (energy_a < floor)[:, np.newaxis] & (energy_b < floor)[np.newaxis, :]
+        if score.max() < _GOOD_MATCH and self._is_steady_noise():
+            inaudible = np.ones_like(allowed)
+        score = np.where(inaudible & allowed, 2.0 - off, score)
+        for _ in range(_MAX_TRIES):
+            i, j = divmod(int(score.argmax()), len(late))
+            if score[i, j] == _NEVER or (likeness[i, j] < _GOOD_MATCH and not inaudible[i, j]):
+                return None
+            event = self._event(int(early[i]), int(late[j]), width)
+            if event is None:
+                first, second = int(early[i]) * k, int(late[j]) * k
+                return (first, second) if inaudible[i, j] else self._refine(first, second, later, lags, window)
+            score[np.ix_(early <= event, late + width > event)] = _NEVER
+        return None
+
+    def _event(self, early: int, late: int, width: int) -> int | None:
+        """Where something happens between two places that are like each other, and would get lost or be doubled; or None."""
+        piece = max(1, int(_EVENT_MS * self.per_ms))
+        powers = np.convolve(np.square(self.coarse[early : late + width]), np.ones(piece, dtype=np.float32), mode="valid")
+        ends = max(float(powers[: width - piece + 1].max()), float(powers[late - early :].max()), _QUIET * _QUIET * piece)
+        loudest = int(powers.argmax())
+        return early + loudest + piece // 2 if powers[loudest] > _EVENT_FACTOR * ends else None
 
     def _is_steady_noise(self) -> bool:
         """Whether nothing repeats, at any lag that a voice can have, and the power stays within 6 dB from one 5 ms to the next."""
