@@ -12,12 +12,21 @@ __all__ = ["Entry", "FrameBuffer"]
 
 @dataclass(slots=True)
 class Entry:
-    """A frame in the buffer. Times in seconds; `send_time` on the sender's clock."""
+    """A frame in the buffer.
+
+    Attributes:
+        frame: The frame.
+        kind: How it came.
+        arrival: When, in seconds.
+        send_time: When it was sent, in seconds of the sender's clock, if known.
+        early: How much earlier than its neighbours it was sent, against its pts, in pts units.
+    """
 
     frame: MediaFrame
     kind: SourceKind
     arrival: float
     send_time: float | None
+    early: float = 0.0
 
     @property
     def pts(self) -> int:

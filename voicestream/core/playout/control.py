@@ -20,11 +20,20 @@ REVERSAL_UNITS = 800.0
 """Lengthening so soon after a cut shows that the cut was one too many (2 s)."""
 
 FAST_EXCESS_UNITS = 24.0
-LOWER_MARGIN = 0.0
-UPPER_MARGIN = 1.5
+UPPER_MARGIN = 1.0
 STEP_UNITS = 4
-MIN_CUT_UNITS = 2.0
-BACKOFF_UNITS = (800.0, 12000.0)
+MIN_CUT_UNITS = 1.0
+EXPANSION_PAUSE_UNITS = 12.0
+"""From one lengthening to the next (30 ms): every second frame of 20 ms."""
+
+RETRY_UNITS = 40.0
+"""Where nothing could be cut, the next frame is seldom better (100 ms)."""
+
+MIN_GAIN_UNITS = 6.0
+BACKOFF_UNITS = (800.0, 4000.0)
+CUT_RESERVE = 1.0
+"""A stretcher works by whole pitch periods and may cut this much more than asked for (2.5 ms)."""
+
 WAIT_MARGIN = 2.5
 GRAIN_TOLERANCE = 0.3
 GRAIN_REFRESH_TICKS = 64
@@ -51,6 +60,7 @@ class StretchControl:
         self._calls: deque[_Call] = deque()
         self._changed_at = float("-inf")
         self._no_cut_before = float("-inf")
+        self._no_expansion_before = float("-inf")
         self._backoff = BACKOFF_UNITS[0]
         self._last_direction = 0
         self._last_step_at = float("-inf")
@@ -99,13 +109,15 @@ class StretchControl:
         self._changed_at = now
 
     def stretched(self, now: float, units: float) -> None:
-        """The executor lengthened (positive) or shortened by `units`."""
+        """The executor lengthened (positive) or shortened by `units`; 0: it was asked to and found no place for it."""
+        self._no_expansion_before = now + EXPANSION_PAUSE_UNITS
         if not units:
+            self._no_cut_before = max(self._no_cut_before, now + RETRY_UNITS)
             return
         direction = 1 if units > 0 else -1
         if direction > 0 and self._last_direction < 0 and now - self._last_step_at < REVERSAL_UNITS:
             # Cut and lengthened again: the cut was one too many. Wait longer each time.
-            if now - self._last_reversal_at > 2 * BACKOFF_UNITS[1]:
+            if now - self._last_reversal_at > 4 * BACKOFF_UNITS[1]:
                 self._backoff = BACKOFF_UNITS[0]
             self._last_reversal_at = now
             self._no_cut_before = max(self._no_cut_before, now + self._backoff)
@@ -115,7 +127,7 @@ class StretchControl:
         for call in self._calls:
             call.wait += units
 
-    def correction(self, now: float, base: float, spread: float, target: float, frame_units: int, lead: float) -> float:
+    def correction(self, now: float, base: float, spread: float, target: float, frame_units: int, early: float) -> float:
         """Units to add to the next frame (positive) or to take from it (negative); 0 for neither.
 
         Args:
@@ -124,24 +136,26 @@ class StretchControl:
             spread: Slack that is needed.
             target: Slack that is wanted.
             frame_units: Length of the next frame.
-            lead: How far the source ran ahead of real time within the buffer; that much is not delay.
+            early: How much earlier than its neighbours the frame was sent; that much is not delay.
         """
         calls = [call for call in self._calls if call.time >= now - WINDOW_UNITS and call.time >= self._changed_at]
         if not calls:
             return 0.0
         slack = min(call.slack for call in calls) - base
         free = min(call.held for call in calls) % self.grain
-        if slack < spread + LOWER_MARGIN:
+        if slack < spread:
+            if now < self._no_expansion_before:
+                return 0.0
             steps = -(-(target - slack) // self.grain)
             return min(steps * self.grain - free, float(STEP_UNITS), max(1.0, frame_units / 2))
         if now - self._changed_at < SETTLE_UNITS:
             return 0.0
         wait = min(call.wait for call in self._calls)
         surplus = min(slack - target - UPPER_MARGIN, wait - WAIT_MARGIN)
-        excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - max(0.0, lead)
+        excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - early - CUT_RESERVE
         if excess < MIN_CUT_UNITS:
             return 0.0
-        if now < self._no_cut_before and excess < 2 * FAST_EXCESS_UNITS:
+        if now < self._no_cut_before and excess < 2 * max(self.grain, MIN_GAIN_UNITS):
             return 0.0
         step = frame_units / 2 if excess >= FAST_EXCESS_UNITS else min(float(STEP_UNITS), frame_units / 2)
         return -min(excess, max(1.0, step))

@@ -12,9 +12,13 @@ __all__ = ["DelayEstimator"]
 WINDOW_UNITS = 800.0
 """Span of active time in which the quickest frame is looked for (2 s)."""
 
-PEAK_BLOCK_UNITS = 200.0
-PEAK_BLOCKS = 12
-"""The target never exceeds the largest delay of the last 12 blocks of 500 ms: so it is released when its reason has gone."""
+PEAK_UNITS = 2400.0
+REPAIR_PEAK_UNITS = 4800.0
+"""The target never exceeds the largest delay of the last 6 s of active time, or that of a repaired frame of the last 12 s: it is
+released when its reason has gone."""
+
+REPAIR_FACTOR = 2.5
+"""What a frame that came as a repair weighs: for each there may be others that nothing brought."""
 
 ACTIVE_STEP_UNITS = 40.0
 """A pause in the arrivals counts as at most this much active time, so that the quickest frame survives silence (100 ms)."""
@@ -40,12 +44,13 @@ class _SlidingMin:
         self._span = span
         self._items: deque[tuple[float, float]] = deque()
 
-    def push(self, position: float, value: float) -> None:
+    def push(self, position: float, value: float) -> float:
         while self._items and self._items[-1][1] >= value:
             self._items.pop()
         self._items.append((position, value))
         while self._items[0][0] < position - self._span:
             self._items.popleft()
+        return self._items[0][1]
 
     def restart(self) -> None:
         self._items.clear()
@@ -61,6 +66,7 @@ class _Sample:
     delay: float
     quickest_before: float
     units: int
+    repaired: bool
 
 
 class DelayEstimator:
@@ -82,8 +88,10 @@ class DelayEstimator:
         self._histogram = DelayHistogram(ceiling_units)
         self._quickest = _SlidingMin(WINDOW_UNITS)
         self._network = _SlidingMin(WINDOW_UNITS)
+        self._tardiest = _SlidingMin(WINDOW_UNITS)
         self._samples: deque[_Sample] = deque()
-        self._peaks: deque[tuple[float, float]] = deque()
+        self._peak = _SlidingMin(PEAK_UNITS)
+        self._repair_peak = _SlidingMin(REPAIR_PEAK_UNITS)
         self._position = 0.0
         self._last_arrival: float | None = None
         self._observed = 0.0
@@ -106,8 +114,12 @@ class DelayEstimator:
         """Delay behind the quickest to play at: the spread and a margin, at most the ceiling."""
         return min(float(self.ceiling), self.spread + MARGIN_UNITS)
 
-    def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, talkspurt_start: bool) -> None:
+    def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, *, talkspurt_start: bool, repaired: bool) -> float:
         """Take the arrival of a live frame.
+
+        Returns:
+            How much earlier than its neighbours the source sent the frame, against its pts. So long it has to wait here though
+            nothing delays anything (a model that speaks in bursts). 0 without a send time.
 
         Args:
             end_pts: pts of the frame's end.
@@ -115,25 +127,30 @@ class DelayEstimator:
             arrival: When it came.
             send_time: When it was sent, on the sender's clock.
             talkspurt_start: Whether its pts may stand in a new relation to time.
+            repaired: Whether it did not come the plain way.
         """
         self._advance(arrival)
         delay = arrival - end_pts
+        early = 0.0
         if send_time is not None:
             self._network.push(self._position, arrival - send_time)
+            if talkspurt_start:
+                self._tardiest.restart()
+            early = end_pts - send_time - self._tardiest.push(self._position, end_pts - send_time)
         if talkspurt_start:
             self._realign(delay, None if send_time is None else send_time - end_pts)
-        self._quickest.push(self._position, delay)
-        self._samples.append(_Sample(self._position, delay, min(delay, self._quickest.value or delay), units))
+        self._samples.append(_Sample(self._position, delay, self._quickest.push(self._position, delay), units, repaired))
         self._observed += units
         self._commit(self._position - WINDOW_UNITS)
+        return early
 
     def observe_ahead(self, units: int, arrival: float, send_time: float | None) -> None:
         """Take the arrival of a frame that was sent before its time: only the network's part says something."""
         self._advance(arrival)
         if send_time is None:
             return
-        self._network.push(self._position, arrival - send_time)
-        self._settle(self._position, arrival - send_time - (self._network.value or 0.0), units)
+        transit = arrival - send_time
+        self._settle(self._position, transit - self._network.push(self._position, transit), units, False)
 
     def restart(self, delay: float) -> None:
         """Begin anew with `delay` as that of the quickest frame: pts stands in a new relation to time, or the path changed."""
@@ -148,13 +165,15 @@ class DelayEstimator:
         self._next_update = now + UPDATE_UNITS
         base = self._quickest.value
         recent: list[tuple[int, float]] = []
-        peak = max((peak for _, peak in self._peaks), default=0.0)
+        peak = -min(self._peak.value or 0.0, self._repair_peak.value or 0.0)
         if base is not None:
             for sample in self._samples:
                 behind = sample.delay - max(base, sample.quickest_before)
-                recent.append((self._histogram.bucket(behind), sample.units))
+                weight = sample.units * (REPAIR_FACTOR if sample.repaired else 1.0)
+                recent.append((self._histogram.bucket(behind), weight))
                 peak = max(peak, behind)
-        self._spread = min(float(self._histogram.best_delay(recent, RECENT_FACTOR)), max(peak, 0.0))
+        best = self._histogram.best_delay(recent, RECENT_FACTOR, round(self._spread + 0.49))
+        self._spread = min(float(best), peak)
         return True
 
     def _advance(self, arrival: float) -> None:
@@ -167,6 +186,7 @@ class DelayEstimator:
             self._commit(float("inf"))
             self._quickest.restart()
             self._network.restart()
+            self._tardiest.restart()
         self._position += min(max(pause, 0.0), ACTIVE_STEP_UNITS)
 
     def _realign(self, delay: float, source_offset: float | None) -> None:
@@ -185,14 +205,8 @@ class DelayEstimator:
             sample = self._samples.popleft()
             base = self._quickest.value
             behind = sample.delay - max(sample.quickest_before, base if base is not None else sample.delay)
-            self._settle(sample.position, behind, sample.units)
+            self._settle(sample.position, behind, sample.units, sample.repaired)
 
-    def _settle(self, position: float, behind: float, units: int) -> None:
-        self._histogram.add(behind, units)
-        if self._peaks and position < self._peaks[-1][0] + PEAK_BLOCK_UNITS:
-            start, peak = self._peaks[-1]
-            self._peaks[-1] = (start, max(peak, behind))
-        else:
-            self._peaks.append((position, behind))
-        while len(self._peaks) > PEAK_BLOCKS:
-            self._peaks.popleft()
+    def _settle(self, position: float, behind: float, units: int, repaired: bool) -> None:
+        self._histogram.add(behind, units * (REPAIR_FACTOR if repaired else 1.0))
+        (self._repair_peak if repaired else self._peak).push(position, -behind)

@@ -27,6 +27,9 @@ FINISH_UNITS = 120.0
 PAUSE_UNITS = 200.0
 """A coded pause in a prefetched talkspurt is kept when it is shorter than this (500 ms)."""
 
+HUSH_BYTES = 2
+"""A frame so small says that the source fell silent (Opus under DTX): a gap behind it is no loss."""
+
 STANDSTILL_UNITS = 40.0
 """After so much concealment what comes may be too old to be worth playing (100 ms)."""
 
@@ -76,6 +79,7 @@ class Director:
         self._credit = 0.0
         self._silence = 0.0
         self._reason = ""
+        self._hushed = False
         self._finish_seen: float | None = None
         self._reported_target = 0.0
 
@@ -167,13 +171,13 @@ class Director:
                 self._control.moved(self._now)
             self._control.observe(self._now, self._now - front.end, held, self._now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
-                lead = self._intake.lead(front)
-                change = round(self._control.correction(self._now, delay.base, delay.spread, delay.target, frame.units, lead))
+                change = round(self._control.correction(self._now, delay.base, delay.spread, delay.target, frame.units, front.early))
         if self._run.units:
             self._end_run()
         self._credit = 0.0
         self.frame_units = frame.units
         self._intake.playhead = front.end
+        self._hushed = len(frame.payload) <= HUSH_BYTES
         if frame.talkspurt_end:
             self.fall_silent()
         decision: Decision

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 __all__ = ["DelayHistogram"]
 
-LATE_COST_UNITS = 6000.0
-"""Delay that one is willing to add, in units, to save everything from being late: 150 ms for each per cent of the frames."""
+LATE_COST_UNITS = 4000.0
+"""Delay that one is willing to add, in units, to save everything from being late: 100 ms for each per cent of the frames."""
+
+RELEASE_SHARE = 0.25
+"""A lower delay must save at least this part of the difference, or the present one stays: stretching costs too."""
 
 MEMORY_UNITS = 12000.0
 """Time constant of the decay, in units of media (30 s)."""
@@ -49,12 +52,13 @@ class DelayHistogram:
             self._total /= self._unit_weight
             self._unit_weight = 1.0
 
-    def best_delay(self, recent: Iterable[tuple[int, float]] = (), recent_factor: float = 1.0) -> int:
+    def best_delay(self, recent: Iterable[tuple[int, float]] = (), recent_factor: float = 1.0, present: int = 0) -> int:
         """The delay in units for which delay plus the price of late frames is least.
 
         Args:
             recent: (bucket, media units) of frames not added yet.
             recent_factor: How much more a recent frame weighs than one just added.
+            present: The delay kept now.
         """
         scale = self._unit_weight * recent_factor
         weights = self._weights.copy()
@@ -65,11 +69,13 @@ class DelayHistogram:
         if not total:
             return 0
         price = LATE_COST_UNITS / total
-        best, least = 0, float("inf")
+        best, least, kept = 0, float("inf"), float("inf")
         late = 0.0
         for delay in range(self._ceiling, -1, -1):
             late += weights[delay + 1]
             cost = delay + price * late
+            if delay == present:
+                kept = cost
             if cost < least:
                 best, least = delay, cost
-        return best
+        return present if best < present and kept - least < RELEASE_SHARE * (present - best) else best

@@ -63,7 +63,7 @@ class Intake:
             self._copies[frame.pts] = frame
             if len(self._copies) > _COPIES:
                 self._copies.popitem(last=False)
-        if not self.gate.admits(frame):
+        if frame.units < 1 or not self.gate.admits(frame):
             self.account.frames_discarded += 1
             return None
         entry = Entry(frame, kind, now, send_time)
@@ -119,11 +119,6 @@ class Intake:
             return min(span, (newest.send_time - entry.send_time) * UNITS_PER_SECOND)
         return span
 
-    def lead(self, entry: Entry) -> float:
-        """How much of what is held from `entry` on the source sent faster than real time, in units."""
-        newest = self.buffer.last()
-        return 0.0 if newest is None else max(0.0, newest.end - entry.end - self.age(entry))
-
     def expire(self, limit: float) -> int:
         """Drop live frames from the front that are older than `limit` units; returns how many."""
         count = 0
@@ -168,4 +163,5 @@ class Intake:
         if self.gate.is_ahead(frame.pts):
             self.delay.observe_ahead(frame.units, arrival, send_time)
             return
-        self.delay.observe(entry.end, frame.units, arrival, send_time, frame.talkspurt_start)
+        start, repaired = frame.talkspurt_start, entry.kind is not SourceKind.AUDIO
+        entry.early = self.delay.observe(entry.end, frame.units, arrival, send_time, talkspurt_start=start, repaired=repaired)

@@ -16,7 +16,7 @@ from voicestream.trace import Observer
 __all__ = ["Playout"]
 
 LEVEL_FACTOR = 0.1
-"""Part that one block of the device has in the smoothed level."""
+"""Part that one arrival or one block of the device has in the smoothed level."""
 
 
 class Playout:
@@ -57,6 +57,7 @@ class Playout:
         """
         director = self._director
         dropped_end = self._intake.insert(frame, now, kind, send_time, idle=director.idle)
+        self._level += LEVEL_FACTOR * (self._intake.buffer.coded_units + self._ticks.left - self._level)
         if dropped_end is not None and dropped_end > self._intake.playhead:
             # The oldest had to go, so it is the playhead that gives way.
             director.skip_to(dropped_end, "full")
@@ -152,8 +153,9 @@ class Playout:
 
     @property
     def level_units(self) -> float:
-        """Audio on hand, coded and made, in pts units; smoothed while a live talkspurt plays."""
-        return self._level if self._director.live else self._director.level_units
+        """Audio on hand, coded and made but not handed to the device, in pts units; smoothed while a live talkspurt plays."""
+        level = self._intake.buffer.coded_units + self._ticks.left
+        return self._level if level > 0 and self._director.live else level
 
     @property
     def target_units(self) -> float:
