@@ -149,11 +149,10 @@ class Victim:
 
     @property
     def outcome(self) -> str:
-        """How the session stands: "alive", or the name of the code with which it is closed."""
+        """How the session stands: "alive", "closed as asked" by the input, or the name of the code with which it closed."""
         if self.closed:
             close = self.closed[0]
-            code = ErrorCode(close.code).name if close.code in set(ErrorCode) else "other code"
-            return ("peer: " if close.remote else "") + code
+            return "closed as asked" if close.remote else ErrorCode(close.code).name
         return "closed" if self.session.is_closed else "alive"
 
     def feed(self, given: FuzzInput) -> None:
