@@ -223,9 +223,13 @@ class OpusDecoder:
         self._decode = api.decoder.libopus_decode
         self._ctl = api.decoder.libopus_ctl
         self._marked = ctypes.create_string_buffer(api.decoder.libopus_get_size(channels))
-        self.mark()
+        # A step of concealment, and whether it may be twice as long: packets were at least that long.
+        self._step = sample_rate_hz // 100
+        self._long = True
         self._max_samples = sample_rate_hz * _MAX_PACKET_MS // 1000
         self._output = _Buffer(api, self._max_samples, channels)
+        self._surplus = self._output.shaped[:0].copy()
+        self.mark()
 
     def _run(self, packet: bytes | None, samples: int, fec: bool) -> Pcm:
         size = 0 if packet is None else len(packet)
@@ -233,6 +237,11 @@ class OpusDecoder:
         if made < 0:
             raise PacketError(f"libopus cannot decode a packet of {size} bytes (error {made})")
         return self._output.shaped[:made].copy()
+
+    def _decoded(self, samples: int) -> None:
+        self._surplus = self._surplus[:0]
+        self._step = min(samples, self.sample_rate_hz // 100)
+        self._long = samples >= self.sample_rate_hz // 50
 
     def decode(self, packet: bytes) -> Pcm:
         """PCM of one packet.
@@ -242,21 +251,25 @@ class OpusDecoder:
         """
         if not packet:
             raise PacketError("an Opus packet must not be empty")
-        return self._run(packet, self._max_samples, False)
+        pcm = self._run(packet, self._max_samples, False)
+        self._decoded(len(pcm))
+        return pcm
 
     def conceal(self, samples: int) -> Pcm:
-        """PCM in place of lost audio: `samples` of it, which is rounded up to 2.5 ms inside libopus and cut here."""
-        step = self.sample_rate_hz // 400
-        parts = []
-        left = samples
+        """PCM in place of lost audio, exactly `samples` of it.
+
+        libopus conceals in steps of 10 ms; a shorter one breaks the signal. What a step makes too much is kept for the next
+        call, until something is decoded.
+        """
+        parts = [self._surplus[:samples]]
+        self._surplus = self._surplus[samples:]
+        left = samples - len(parts[0])
         while left > 0:
-            wanted = min(-(-left // step) * step, self._max_samples)
-            part = self._run(None, wanted, False)[:left]
-            parts.append(part)
-            left -= len(part)
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate(parts) if parts else self._output.shaped[:0].copy()
+            made = self._run(None, self._step * 2 if left >= self._step * 2 and self._long else self._step, False)
+            parts.append(made[:left])
+            self._surplus = made[left:]
+            left -= len(made)
+        return np.concatenate(parts)
 
     def has_inband_copy(self, packet: bytes) -> bool:
         """See the function of this name."""
@@ -276,16 +289,20 @@ class OpusDecoder:
             raise ValueError(f"samples must be a multiple of 2.5 ms up to 120 ms at {self.sample_rate_hz} Hz, not {samples}")
         if not has_inband_copy(packet):
             raise PacketError(f"a packet of {len(packet)} bytes carries no in-band copy")
-        return self._run(packet, samples, True)
+        pcm = self._run(packet, samples, True)
+        self._surplus = self._surplus[:0]
+        return pcm
 
     def mark(self) -> None:
         """Remember the present state."""
         # The state is one piece of memory, and a plain copy of it is a copy of the decoder (opus.h says so).
         ctypes.memmove(self._marked, self._state, len(self._marked))
+        self._marked_surplus = self._surplus
 
     def back_to_mark(self) -> None:
         """Return to the state that was marked last, as if nothing had been decoded or concealed since."""
         ctypes.memmove(self._state, self._marked, len(self._marked))
+        self._surplus = self._marked_surplus
 
     def new(self) -> OpusDecoder:
         """Another decoder of the same form, fresh."""
@@ -294,3 +311,4 @@ class OpusDecoder:
     def reset(self) -> None:
         """Forget the signal so far."""
         self._ctl(self._state, _RESET_STATE)
+        self._surplus = self._surplus[:0]

@@ -104,6 +104,18 @@ def test_concealment_of_any_length_is_exact(samples: int) -> None:
     assert len(OpusDecoder(48000).conceal(samples)) == samples
 
 
+@pytest.mark.parametrize("bitrate_bps", [16000, 32000, 64000])
+def test_concealment_in_small_pieces_is_one_signal(bitrate_bps: int) -> None:
+    encoder, decoder, other = OpusEncoder(16000, bitrate_bps=bitrate_bps), OpusDecoder(16000), OpusDecoder(16000)
+    pcm = sample_speech(2.0, 16000, seed=1)
+    for start in range(0, 16000, 320):
+        packet = encoder.encode(pcm[start : start + 320])
+        decoder.decode(packet)
+        other.decode(packet)
+    pieces = [decoder.conceal(n) for n in (120, 40, 33, 127, 160)]
+    assert np.array_equal(np.concatenate(pieces), np.concatenate([other.conceal(160) for _ in range(3)]))
+
+
 @pytest.mark.parametrize("packet", [b"", b"\xff", b"\x03", b"\x03\x00", b"\xff\xff\xff", bytes(2000)])
 def test_a_corrupt_packet_raises_and_leaves_the_decoder_usable(packet: bytes) -> None:
     decoder = OpusDecoder(48000)
