@@ -1,12 +1,13 @@
-"""Every private attribute of aioquic that we touch, and only here. A test reads them out of this file and holds them against the
-installed version, so a new aioquic fails there with a name and not in a call.
+"""Every private attribute of aioquic that we touch, here and in `compat_windows` only. A test reads them out of both files and holds
+them against the installed version, so a new aioquic fails there with a name and not in a call.
 
 What `VoiceQuic` changes in a `QuicConnection`:
 
-* A due ACK leaves with the next packet that leaves anyway; alone only after 25 ms, or 100 ms where this side sends no audio.
-* Datagrams are checked for size before they are queued, and none stays queued from one call to the next.
-* Flow control windows follow what was delivered; aioquic doubles them with the highest offset seen, so a peer that sends one byte at
-  each limit makes it allocate without bound.
+* An ACK leaves with the last of our own packets before it falls due: 100 ms after a datagram, 25 ms after anything else and after a
+  gap. Alone it leaves only where this side sends nothing meanwhile.
+* Datagrams are checked for size before they are queued. What the bound on bytes in flight holds back is dropped at once; only where a
+  new path has to prove itself first (RFC 9000 section 8) may audio wait, for a tenth of a second at most.
+* Flow control windows follow what was delivered (`compat_windows`).
 * Connection ids, the client's first destination connection id and stateless reset tokens come from arguments.
 * An exception while a peer's packet is handled ends that connection, never the process.
 """
@@ -23,10 +24,7 @@ from aioquic._buffer import Buffer
 from aioquic.quic import events
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
-    CONNECTION_LIMIT_FRAME_CAPACITY,
     END_STATES,
-    MAX_STREAM_DATA_FRAME_CAPACITY,
-    QuicConnection,
     QuicConnectionError,
     QuicConnectionId,
     QuicConnectionState,
@@ -38,12 +36,11 @@ from aioquic.quic.packet import (
     pull_quic_transport_parameters,
     push_quic_transport_parameters,
 )
-from aioquic.quic.packet_builder import QuicPacketBuilder
-from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
-from aioquic.quic.stream import QuicStream
+from aioquic.quic.recovery import QuicPacketPacer
 from aioquic.tls import Epoch
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from voicestream.quic.compat_windows import WindowedQuic
 from voicestream.quic.congestion import VoiceCongestion
 from voicestream.quic.connection_ids import ConnectionIds
 from voicestream.quic.values import Address, QuicEnd, Windows
@@ -54,7 +51,11 @@ MAX_ACK_DELAY: Final = 0.100
 """Seconds; the max_ack_delay transport parameter, from the first packet on."""
 
 ACK_DELAY: Final = 0.025
-"""Seconds after which an ACK leaves alone where nothing better is known."""
+"""Seconds after which an ACK of what may be retransmitted leaves."""
+
+MAX_HELD_TIME: Final = 0.1
+MAX_HELD: Final = 16
+"""Seconds and number of datagrams that may wait for a new path to prove itself."""
 
 MAX_UDP_PAYLOAD: Final = 1472
 """Bytes that this side can receive; aioquic decrypts no packet over 1500."""
@@ -77,7 +78,7 @@ class _NoPacer(QuicPacketPacer):
         return None  # type: ignore[return-value]  # aioquic's own code returns None for "now"
 
 
-class VoiceQuic(QuicConnection):
+class VoiceQuic(WindowedQuic):
     """A QUIC connection for live audio.
 
     Attributes:
@@ -98,26 +99,19 @@ class VoiceQuic(QuicConnection):
         original_destination_id: bytes | None = None,
         retry_source_id: bytes | None = None,
     ) -> None:
-        self._voice_windows = windows
         self._voice_ids = ids
         self._voice_entropy = entropy
-        self._voice_delivered = 0
         self._voice_gap = MAX_ACK_DELAY
         self._voice_sent_at = float("-inf")
+        self._voice_ranges = 0
+        self._voice_held_since: float | None = None
         self._voice_in_payload = False
         self.datagrams_blocked = 0
         self.datagrams_oversize = 0
         self.errors = 0
         self.lone_acks = 0
-        super().__init__(
-            configuration=configuration,
-            original_destination_connection_id=original_destination_id,
-            retry_source_connection_id=retry_source_id,
-        )
+        super().__init__(configuration, windows, original_destination_id, retry_source_id)
         self._adopt_ids(first_destination_id)
-        self._local_max_streams_bidi.value = self._local_max_streams_bidi.sent = windows.bidirectional_streams
-        self._local_max_streams_uni.value = self._local_max_streams_uni.sent = windows.unidirectional_streams
-        self._local_max_stream_data_bidi_local = self._local_max_stream_data_bidi_remote = windows.control
         self._loss._pacer = _NoPacer(max_datagram_size=configuration.max_datagram_size)
 
     def _adopt_ids(self, first_destination_id: bytes | None) -> None:
@@ -159,66 +153,22 @@ class VoiceQuic(QuicConnection):
             self.errors += 1
             raise QuicConnectionError(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__) from exc
         news = list(islice(self._events, before, None))
-        for event in news:
-            if isinstance(event, events.StreamDataReceived):
-                self._voice_delivered += len(event.data)
-            elif isinstance(event, events.StreamReset):
-                receiver = self._streams[event.stream_id].receiver
-                self._voice_delivered += receiver.highest_offset - receiver.starting_offset()
+        self._count_delivered(news)
         if ack_eliciting:
             audio_only = bool(news) and all(isinstance(event, events.DatagramFrameReceived) for event in news)
             self._choose_ack_delay(context, audio_only=audio_only)
         return ack_eliciting, probing
 
     def _choose_ack_delay(self, context: QuicReceiveContext, *, audio_only: bool) -> None:
-        if not self._handshake_confirmed:
-            return  # aioquic's millisecond
-        delay = ACK_DELAY
-        if audio_only:
-            # Nobody retransmits datagrams, so the ACK may wait for our next one; without audio of our own, for a report.
-            talking = context.time - self._voice_sent_at <= MAX_ACK_DELAY
-            delay = min(max(1.5 * self._voice_gap, ACK_DELAY), MAX_ACK_DELAY) if talking else MAX_ACK_DELAY
-        self._ack_delay = delay
+        if self._handshake_confirmed:  # until then aioquic's millisecond
+            # Nobody retransmits datagrams, so their ACK may wait; 50 ACKs a second would cost 3 kbps.
+            self._ack_delay = MAX_ACK_DELAY if audio_only else ACK_DELAY
+            self._hasten_ack(context.time + self._ack_delay)
+
+    def _hasten_ack(self, at: float) -> None:
         space = self._spaces[Epoch.ONE_RTT]
         if space.ack_at is not None:
-            space.ack_at = min(space.ack_at, context.time + delay)
-
-    def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
-        window = self._voice_windows.connection
-        data = self._local_max_data
-        if self._voice_delivered + window - data.value >= window // 2:
-            data.value = self._voice_delivered + window
-        streams = self._local_max_streams_uni
-        limits = [data]
-        if streams.sent - streams.used < streams.value - streams.sent:
-            limits.append(streams)
-        for limit in limits:
-            if limit.value != limit.sent:
-                buffer = builder.start_frame(
-                    limit.frame_type,
-                    capacity=CONNECTION_LIMIT_FRAME_CAPACITY,
-                    handler=self._on_connection_limit_delivery,
-                    handler_args=(limit,),
-                )
-                buffer.push_uint_var(limit.value)
-                limit.sent = limit.value
-
-    def _write_stream_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace, stream: QuicStream) -> None:
-        receiver, window = stream.receiver, self._voice_windows.control
-        if stream.stream_id is None or stream.stream_id & 2 or receiver.is_finished:
-            return  # one event never needs more than the window that its stream began with
-        if receiver.starting_offset() + window - stream.max_stream_data_local >= window // 2:
-            stream.max_stream_data_local = receiver.starting_offset() + window
-        if stream.max_stream_data_local_sent != stream.max_stream_data_local:
-            buffer = builder.start_frame(
-                QuicFrameType.MAX_STREAM_DATA,
-                capacity=MAX_STREAM_DATA_FRAME_CAPACITY,
-                handler=self._on_max_stream_data_delivery,
-                handler_args=(stream,),
-            )
-            buffer.push_uint_var(stream.stream_id)
-            buffer.push_uint_var(stream.max_stream_data_local)
-            stream.max_stream_data_local_sent = stream.max_stream_data_local
+            space.ack_at = min(space.ack_at, at)
 
     # What our connection calls.
 
@@ -227,31 +177,46 @@ class VoiceQuic(QuicConnection):
         self._voice_in_payload = False
         try:
             self.receive_datagram(data, addr, now)
+            if self._handshake_confirmed:
+                ranges = len(self._spaces[Epoch.ONE_RTT].ack_queue)
+                if ranges > self._voice_ranges:
+                    self._hasten_ack(now + ACK_DELAY)  # a new gap: the peer may have something to repeat
+                self._voice_ranges = ranges
         except Exception as exc:
             self.errors += 1
             if self._voice_in_payload:
                 self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
 
     def packets_to_send(self, now: float) -> list[tuple[bytes, Address]]:
-        """What leaves now. Datagrams that the bound on bytes in flight holds back are dropped: late audio is worth nothing."""
+        """What leaves now. Datagrams that are held back are dropped: late audio is worth nothing."""
         if not self._network_paths:
             return []
         congestion = self.congestion
         in_flight_before = congestion.packets_sent
         if self._handshake_confirmed:
             if self._datagrams_pending:
-                gap = min(now - self._voice_sent_at, MAX_ACK_DELAY)
-                self._voice_gap = max(gap, 0.8 * self._voice_gap)
+                self._voice_gap = max(min(now - self._voice_sent_at, MAX_ACK_DELAY), 0.8 * self._voice_gap)
                 self._voice_sent_at = now
             space = self._spaces[Epoch.ONE_RTT]
-            if space.ack_at is not None and (self._datagrams_pending or self._has_stream_data()):
+            if space.ack_at is not None and space.ack_at - now <= 1.25 * self._voice_gap and self._has_something_to_send():
                 space.ack_at = now
         packets = self._build(now)
         if self._handshake_complete:
             self.lone_acks += max(len(packets) - (congestion.packets_sent - in_flight_before), 0)
-            self.datagrams_blocked += len(self._datagrams_pending)
-            self._datagrams_pending.clear()
+            self._drop_held(now)
         return packets
+
+    def _drop_held(self, now: float) -> None:
+        """See to datagrams that did not leave."""
+        if not self._datagrams_pending:
+            self._voice_held_since = None
+            return
+        if self._voice_held_since is None:
+            self._voice_held_since = now
+        may_wait = not self._network_paths[0].is_validated and now - self._voice_held_since < MAX_HELD_TIME
+        while self._datagrams_pending and (not may_wait or len(self._datagrams_pending) > MAX_HELD):
+            self._datagrams_pending.popleft()
+            self.datagrams_blocked += 1
 
     def _build(self, now: float) -> list[tuple[bytes, Address]]:
         for _ in range(2):
@@ -264,7 +229,9 @@ class VoiceQuic(QuicConnection):
         self._close_end()
         return []
 
-    def _has_stream_data(self) -> bool:
+    def _has_something_to_send(self) -> bool:
+        if self._datagrams_pending:
+            return True
         return any(not stream.sender.buffer_is_empty and not stream.is_blocked for stream in self._streams.values())
 
     def fire(self, now: float) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
 
 from aioquic.quic import events
@@ -24,61 +23,19 @@ from voicestream.errors import CertificateError, ConnectError, StateError
 from voicestream.events import Closed, Event
 from voicestream.quic.certificates import fingerprint
 from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.connection_values import ConnectionStats, Goodbye
 from voicestream.quic.endings import closed_of, connect_error_of, no_answer
 from voicestream.quic.streams import CONTROL_STREAM, SessionPort, StreamTable
 from voicestream.quic.values import Address
 
-__all__ = ["Address", "Connection", "ConnectionStats", "Goodbye"]
+__all__ = ["Connection"]
 
 MAX_LINGER: Final = 1.0
 """Seconds that CLOSE is given to be acknowledged, at most."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConnectionStats:
-    """Counters of one connection.
-
-    Attributes:
-        rtt: Smoothed round trip of QUIC in seconds; None before the first sample.
-        packets_sent: QUIC packets that carried more than ACKs.
-        packets_lost: Of those, declared lost by QUIC; a hint, for the session's reports know better.
-        lone_acks_sent: Packets that carried nothing but an ACK.
-        bytes_in_flight: Bytes sent and neither acknowledged nor given up.
-        datagrams_blocked: Datagrams dropped because too much was in flight, as in a blackout.
-        datagrams_oversize: Datagrams dropped because they do not fit in one packet.
-        packets_ignored: UDP payloads that came before the handshake's end was reached or after the goodbye.
-        errors: Exceptions caught while packets were handled; 0 unless the far end is hostile or a library is broken.
-    """
-
-    rtt: float | None
-    packets_sent: int
-    packets_lost: int
-    lone_acks_sent: int
-    bytes_in_flight: int
-    datagrams_blocked: int
-    datagrams_oversize: int
-    packets_ignored: int
-    errors: int
-
-
-class Goodbye:
-    """A closed connection's last packets: sent again for the 1st, 2nd, 4th, 8th ... packet that comes late (RFC 9000 section 10.2.1).
-
-    Attributes:
-        until: When the far end can be taken to have heard, in seconds of the owner's clock.
-    """
-
-    __slots__ = ("_late", "_packets", "until")
-
-    def __init__(self, packets: list[tuple[bytes, Address]], until: float) -> None:
-        self._packets = packets
-        self._late = 0
-        self.until = until
-
-    def answer(self) -> list[tuple[bytes, Address]]:
-        """What to send in answer to one late packet."""
-        self._late += 1
-        return self._packets if self._late & (self._late - 1) == 0 else []
+BLOCKED_POLL: Final = 0.02
+"""Seconds between two looks at a session whose events the peer does not take."""
 
 
 class Connection:
@@ -115,6 +72,7 @@ class Connection:
         self._resend: list[tuple[bytes, Address]] = []
         self._id_news: list[tuple[bytes, bool]] = []
         self._ignored = 0
+        self._pumped_at = 0.0
 
     # What the network and the clock bring.
 
@@ -160,9 +118,16 @@ class Connection:
         """When `handle_timer` wants to be called, in seconds of the owner's clock; None for never."""
         times = [self._quic.timer()]
         if not self._is_over:
-            times.append(self.session.next_timer() if self._is_up else self._deadline)
+            times.append(self._session_timer() if self._is_up else self._deadline)
             times.append(self._linger_until)
         return min((time for time in times if time is not None), default=None)
+
+    def _session_timer(self) -> float | None:
+        timer = self.session.next_timer()
+        if timer is not None and self._streams.is_blocked:
+            # Events that are due but cannot leave would have the timer fire for ever.
+            timer = max(timer, self._pumped_at + BLOCKED_POLL)
+        return timer
 
     # What leaves.
 
@@ -170,6 +135,7 @@ class Connection:
         """Carry what the session has to send into QUIC; `datagrams_to_send` does it by itself."""
         if not self._is_up or self._is_over:
             return
+        self._pumped_at = now
         self._streams.push(now)
         for datagram in self.session.datagrams_to_send(now):
             self._quic.offer_datagram(datagram)
@@ -328,7 +294,7 @@ class Connection:
                 self._id_news.append((event.connection_id, True))
             elif isinstance(event, events.ConnectionIdRetired):
                 self._id_news.append((event.connection_id, False))
-        self._notice_end()
+        self._notice_end(now)
 
     def _takes_data(self) -> bool:
         if self._is_up and not self._is_over and not self.session.is_closed:
@@ -343,6 +309,12 @@ class Connection:
             self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "a second bidirectional stream")  # VS-3.3-1
         else:
             self.session.receive_stream(event.stream_id, event.data, event.end_stream, now)
+
+    def _stream_given_up(self, event: events.StreamReset | events.StopSendingReceived, now: float) -> None:
+        if self._streams.is_control(event.stream_id):
+            self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")
+        elif isinstance(event, events.StreamReset):
+            self.session.reset_stream(event.stream_id, now)
 
     def _handshake_completed(self, event: events.HandshakeCompleted, now: float) -> None:
         alert = QuicErrorCode.CRYPTO_ERROR
@@ -375,15 +347,23 @@ class Connection:
         self._waiting.append(Closed(code=ErrorCode.INTERNAL_ERROR if transport else code, reason=reason, remote=False, may_resume=False))
         self._quic.close_with(code, reason, transport=transport)
 
-    def _notice_end(self) -> None:
+    def _notice_end(self, now: float) -> None:
         """See whether QUIC has ended by itself: by the peer's word, by an error, or in silence."""
         end = self._quic.end
         if end is None or self._is_over:
             return
         self._is_over = True
+        closed = closed_of(end)
         if not self._is_up:
+            # The session has not begun, and may yet on another connection.
             self.connect_error = connect_error_of(end, self._server)
-        if self._linger_until is None:
-            self._fetch_rest()
-            if not self.session.is_closed:
-                self._waiting.append(closed_of(end))
+            self._waiting.append(closed)
+            return
+        if self._linger_until is not None:
+            return
+        self._fetch_rest()
+        if self._closed is None:
+            self.session.transport_closed(now, closed.code, closed.reason, remote=closed.remote)
+            while self.session.next_event() is not None:
+                pass  # the session cannot know whether a resume may help; ours says so
+            self._waiting.append(closed)

@@ -19,8 +19,9 @@ from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.configuration import ServerTls, server_configuration, windows_for
-from voicestream.quic.connection import Connection, Goodbye
+from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import ConnectionIds, random_ids
+from voicestream.quic.connection_values import Goodbye
 from voicestream.quic.packets import Preamble, encode_initial_close, initial_token, read_preamble
 from voicestream.quic.streams import SessionPort
 from voicestream.quic.values import Address

@@ -30,6 +30,8 @@ class SessionPort(Protocol):
     def receive_datagram(self, data: bytes, now: float) -> None: ...
     def receive_control(self, data: bytes, now: float, fin: bool = False) -> None: ...
     def receive_stream(self, stream_key: int, data: bytes, fin: bool, now: float) -> None: ...
+    def reset_stream(self, stream_key: int, now: float) -> None: ...
+    def transport_closed(self, now: float, code: int, reason: str = ..., *, remote: bool = ...) -> None: ...
     def handle_timer(self, now: float) -> None: ...
     def next_timer(self) -> float | None: ...
     def datagrams_to_send(self, now: float) -> Sequence[bytes]: ...
@@ -41,14 +43,20 @@ class SessionPort(Protocol):
 
 
 class StreamTable:
-    """Carries a session's stream output into QUIC, and knows which stream is whose."""
+    """Carries a session's stream output into QUIC, and knows which stream is whose.
 
-    __slots__ = ("_ids", "_session", "quic")
+    Attributes:
+        quic: The connection.
+        is_blocked: Whether event data is left with the session for now.
+    """
+
+    __slots__ = ("_ids", "_session", "is_blocked", "quic")
 
     def __init__(self, quic: VoiceQuic, session: SessionPort) -> None:
         self.quic = quic
         self._session = session
         self._ids: dict[int, int] = {}
+        self.is_blocked = False
 
     def push(self, now: float) -> None:
         """Write what the session has for its streams."""
@@ -60,7 +68,8 @@ class StreamTable:
                 session.close(now, ErrorCode.LIMIT_EXCEEDED, "control messages are not taken")
         for stream_key, code in session.streams_to_stop():
             quic.refuse_stream(stream_key, code)
-        if not session.is_closed and quic.stream_backlog < MAX_EVENT_BACKLOG and not quic.streams_are_blocked:
+        self.is_blocked = quic.stream_backlog >= MAX_EVENT_BACKLOG or quic.streams_are_blocked
+        if not session.is_closed and not self.is_blocked:
             for key, data, fin in session.streams_to_send(now):
                 self._write_event(key, data, fin)
 

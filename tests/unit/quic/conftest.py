@@ -33,6 +33,7 @@ class FakeSession:
         self.control = b""
         self.streams: dict[int, bytes] = {}
         self.finished: list[int] = []
+        self.resets: list[int] = []
         self.closed: Closed | None = None
         self.timer: float | None = None
         self.timers_fired: list[float] = []
@@ -68,6 +69,12 @@ class FakeSession:
         self.streams[stream_key] = self.streams.get(stream_key, b"") + data
         if fin:
             self.finished.append(stream_key)
+
+    def reset_stream(self, stream_key: int, now: float) -> None:
+        self.resets.append(stream_key)
+
+    def transport_closed(self, now: float, code: int, reason: str = "", *, remote: bool = True) -> None:
+        self._end(Closed(code=code, reason=reason, remote=remote, may_resume=False))
 
     def handle_timer(self, now: float) -> None:
         self.timers_fired.append(now)

@@ -13,12 +13,14 @@ import aioquic
 import pytest
 from aioquic._buffer import Buffer
 from aioquic.quic import events
+from aioquic.quic.connection import QuicConnection
 from aioquic.quic.packet import QuicErrorCode, pull_quic_transport_parameters
 from aioquic.quic.recovery import QuicPacketPacer
 from aioquic.quic.stream import QuicStream
 
-from voicestream.quic import compat
+from voicestream.quic import compat, compat_windows
 from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.compat_windows import WindowedQuic
 from voicestream.quic.connection_ids import ConnectionIds, random_ids
 from voicestream.quic.endpoint import Connection
 
@@ -32,10 +34,11 @@ def quic_of(connection: Connection) -> VoiceQuic:
 def private_names() -> list[tuple[str, str]]:
     """Every private attribute in compat.py that is not its own, with the expression that it is read from."""
     found: set[tuple[str, str]] = set()
-    for node in ast.walk(ast.parse(Path(compat.__file__).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith(("__", "_voice")):
-            found.add((ast.unparse(node.value), node.attr))
-    own = {name for name in vars(VoiceQuic) if not hasattr(VoiceQuic.__mro__[1], name)}
+    for module in (compat, compat_windows):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith(("__", "_voice")):
+                found.add((ast.unparse(node.value), node.attr))
+    own = {name for owner in (VoiceQuic, WindowedQuic) for name in vars(owner) if not hasattr(QuicConnection, name)}
     return sorted((owner, name) for owner, name in found if name not in own)
 
 
@@ -58,11 +61,11 @@ def test_the_installed_aioquic_has_the_private_attribute(world: Any, owner: str,
 @pytest.mark.parametrize(
     ("function", "parameters"),
     [
-        (VoiceQuic.__mro__[1]._payload_received, ["self", "context", "plain", "crypto_frame_required"]),
-        (VoiceQuic.__mro__[1]._replenish_connection_ids, ["self"]),
-        (VoiceQuic.__mro__[1]._serialize_transport_parameters, ["self"]),
-        (VoiceQuic.__mro__[1]._write_connection_limits, ["self", "builder", "space"]),
-        (VoiceQuic.__mro__[1]._write_stream_limits, ["self", "builder", "space", "stream"]),
+        (QuicConnection._payload_received, ["self", "context", "plain", "crypto_frame_required"]),
+        (QuicConnection._replenish_connection_ids, ["self"]),
+        (QuicConnection._serialize_transport_parameters, ["self"]),
+        (QuicConnection._write_connection_limits, ["self", "builder", "space"]),
+        (QuicConnection._write_stream_limits, ["self", "builder", "space", "stream"]),
         (QuicPacketPacer.next_send_time, ["self", "now"]),
     ],
 )

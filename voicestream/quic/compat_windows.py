@@ -1,0 +1,87 @@
+"""Flow control windows that follow what was delivered.
+
+aioquic doubles a window whenever the highest offset seen has passed half of it, gaps included. A peer that sends one byte at each limit
+thus has it allocate without bound; here the bound is `Windows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aioquic.quic import events
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import CONNECTION_LIMIT_FRAME_CAPACITY, MAX_STREAM_DATA_FRAME_CAPACITY, QuicConnection
+from aioquic.quic.packet import QuicFrameType
+from aioquic.quic.packet_builder import QuicPacketBuilder
+from aioquic.quic.recovery import QuicPacketSpace
+from aioquic.quic.stream import QuicStream
+
+from voicestream.quic.values import Windows
+
+__all__ = ["WindowedQuic"]
+
+
+class WindowedQuic(QuicConnection):
+    """A QUIC connection with bounded windows."""
+
+    def __init__(
+        self, configuration: QuicConfiguration, windows: Windows, original_destination_id: bytes | None, retry_source_id: bytes | None
+    ) -> None:
+        self._voice_windows = windows
+        self._voice_delivered = 0
+        super().__init__(
+            configuration=configuration,
+            original_destination_connection_id=original_destination_id,
+            retry_source_connection_id=retry_source_id,
+        )
+        self._local_max_streams_bidi.value = self._local_max_streams_bidi.sent = windows.bidirectional_streams
+        self._local_max_streams_uni.value = self._local_max_streams_uni.sent = windows.unidirectional_streams
+        self._local_max_stream_data_bidi_local = self._local_max_stream_data_bidi_remote = windows.control
+
+    def _count_delivered(self, news: Iterable[events.QuicEvent]) -> None:
+        """Count what a packet has delivered, or given up."""
+        for event in news:
+            if isinstance(event, events.StreamDataReceived):
+                self._voice_delivered += len(event.data)
+            elif isinstance(event, events.StreamReset):
+                receiver = self._streams[event.stream_id].receiver
+                self._voice_delivered += receiver.highest_offset - receiver.starting_offset()
+
+    # What aioquic calls.
+
+    def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
+        window = self._voice_windows.connection
+        data = self._local_max_data
+        if self._voice_delivered + window - data.value >= window // 2:
+            data.value = self._voice_delivered + window
+        streams = self._local_max_streams_uni
+        limits = [data]
+        if streams.sent - streams.used < streams.value - streams.sent:
+            limits.append(streams)
+        for limit in limits:
+            if limit.value != limit.sent:
+                buffer = builder.start_frame(
+                    limit.frame_type,
+                    capacity=CONNECTION_LIMIT_FRAME_CAPACITY,
+                    handler=self._on_connection_limit_delivery,
+                    handler_args=(limit,),
+                )
+                buffer.push_uint_var(limit.value)
+                limit.sent = limit.value
+
+    def _write_stream_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace, stream: QuicStream) -> None:
+        receiver, window = stream.receiver, self._voice_windows.control
+        if stream.stream_id is None or stream.stream_id & 2 or receiver.is_finished:
+            return  # one event never needs more than the window that its stream began with
+        if receiver.starting_offset() + window - stream.max_stream_data_local >= window // 2:
+            stream.max_stream_data_local = receiver.starting_offset() + window
+        if stream.max_stream_data_local_sent != stream.max_stream_data_local:
+            buffer = builder.start_frame(
+                QuicFrameType.MAX_STREAM_DATA,
+                capacity=MAX_STREAM_DATA_FRAME_CAPACITY,
+                handler=self._on_max_stream_data_delivery,
+                handler_args=(stream,),
+            )
+            buffer.push_uint_var(stream.stream_id)
+            buffer.push_uint_var(stream.max_stream_data_local)
+            stream.max_stream_data_local_sent = stream.max_stream_data_local
