@@ -92,12 +92,16 @@ class ProgressBar:
         self._seconds = seconds
         self._line = _Line(stream)
         self._next = 0.0
+        self._last: CallStats | None = None
 
     def show(self, at: float, stats: CallStats) -> None:
-        """Draw the state at second `at`."""
-        if at < self._next:
-            return
-        self._next = at + (TTY_STEP_S if self._line.live else 5 * LOG_STEP_S)
+        """Draw the state at second `at`, unless it was drawn a moment ago."""
+        self._last = stats
+        if at >= self._next:
+            self._next = at + (TTY_STEP_S if self._line.live else 5 * LOG_STEP_S)
+            self._draw(at, stats)
+
+    def _draw(self, at: float, stats: CallStats) -> None:
         share = min(1.0, at / max(self._seconds, 1e-9))
         done = round(share * BAR_WIDTH)
         bar = "█" * done + "░" * (BAR_WIDTH - done)
@@ -107,4 +111,6 @@ class ProgressBar:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if kind is None and self._last is not None:
+            self._draw(self._seconds, self._last)
         self._line.close()

@@ -57,7 +57,7 @@ def test_the_bar_grows_to_its_end_and_not_beyond(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("COLUMNS", "200")
     stream = Terminal()
     with ProgressBar(20.0, stream) as bar:
-        for at in (0.0, 10.0, 10.01, 25.0):
+        for at in (0.0, 10.0, 10.01, 10.02):
             bar.show(at, stats())
     lines = stream.getvalue().split("\r")[1:]
     assert [line.count("█") for line in lines] == [0, 14, 28]
