@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import voicestream
+import voicestream.audio.pipeline  # loaded before the call rather than in it
 from voicestream.errors import InsecureWarning
 from voicestream.quic.certificates import make_certificate, write_certificate
 

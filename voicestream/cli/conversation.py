@@ -9,6 +9,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+# Not used here: a call loads it when it first needs it, which would hold up the loop in the middle of the call.
+import voicestream.audio.pipeline  # noqa: F401
+
 __all__ = ["BLOCK_MS", "Pcm", "Talker", "first_of", "hear", "paced", "prepare", "say", "together"]
 
 BLOCK_MS: Final = 20
