@@ -238,6 +238,22 @@ async def test_a_server_that_takes_too_long_is_given_up(serve: Serve) -> None:
             await loopback.connect(open_timeout=0.2)
 
 
+async def test_ends_without_a_common_track_part_with_the_reason(serve: Serve) -> None:
+    async with serve(sit, channels=2) as loopback:
+        with pytest.raises(voicestream.RejectedError, match="TRACK_ERROR"):
+            await loopback.connect(channels=1)
+
+
+async def test_a_server_that_closes_instead_of_answering_is_quoted(serve: Serve) -> None:
+    async def authenticate(*values: Any) -> None:
+        (reception,) = loopback.server._calls._receptions.values()
+        reception._link.close(ErrorCode.BUSY, "not today")
+
+    async with serve(sit, authenticate=authenticate) as loopback:
+        with pytest.raises(voicestream.ConnectError, match="closed the connection before it took the call: BUSY: not today"):
+            await loopback.connect()
+
+
 async def test_a_full_server_says_so(serve: Serve) -> None:
     async with serve(sit, limits=voicestream.Limits(max_sessions=1)) as loopback, loopback.connect():
         with pytest.raises(voicestream.RejectedError, match="BUSY"):

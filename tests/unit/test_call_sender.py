@@ -55,9 +55,7 @@ class NotingSession:
 
 
 class FrameVoice(Voice):
-    """A voice whose frame is any 20 ms of int16 samples; the payload names the length. Loads no codec."""
-
-    __slots__ = ("rest_samples",)
+    """A voice whose frame is any 20 ms of int16 samples. Loads no codec."""
 
     def __init__(self) -> None:
         super().__init__(Track(), AudioConfig(sample_rate_hz=8000))
@@ -215,6 +213,39 @@ async def test_a_clear_drops_samples_that_fill_no_frame_yet() -> None:
     bench.sender.on_clear_requested(ClearRequested(track=0, number=1, to_pts=0))
     bench.sender.live(pcm(100))
     assert bench.session.sent == []
+
+
+async def test_a_coded_frame_that_waits_is_discarded_by_a_clear_too() -> None:
+    bench = Bench()
+    task = asyncio.create_task(
+        bench.sender.frame(b"x", units=16, track=0, talkspurt_start=False, talkspurt_end=False, ahead=True)
+    )
+    await settle()
+    bench.sender.on_clear_requested(ClearRequested(track=0, number=1, to_pts=0))
+    assert await task is False
+    assert bench.session.sent == []
+    assert bench.sender.discarded_ms == 40
+
+
+async def test_silence_that_is_not_sent_moves_the_position_all_the_same() -> None:
+    bench = Bench()
+    silence = SimpleNamespace(payload=None, units=8, talkspurt_start=False, talkspurt_end=False)
+    bench.sender.voice.code = lambda block: [silence, silence]  # type: ignore[method-assign]
+    bench.sender.live(pcm(320))
+    assert bench.session.sent == []
+    assert bench.session.next_pts == 16
+    assert bench.sender.next_pts == {0: 16}
+
+
+async def test_flush_sends_the_rest_and_the_talk_goes_on() -> None:
+    bench = Bench()
+    bench.session.allowance = 1
+    bench.sender.flush()
+    await bench.sender.ahead(pcm(100))
+    bench.sender.flush()
+    assert [ahead for _, _, ahead in bench.session.sent] == [True], "the rest goes the way of what it belongs to"
+    bench.sender.live(pcm(160))
+    assert len(bench.session.sent) == 2
 
 
 async def test_clear_returns_what_the_far_end_heard() -> None:
