@@ -24,6 +24,7 @@ from voicestream.wire.sequence import ticks
 
 __all__ = ["Link"]
 
+
 class Link:
     """Puts datagrams together and takes them apart.
 
