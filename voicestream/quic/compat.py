@@ -48,7 +48,7 @@ from voicestream.quic.values import Address, QuicEnd, Windows
 __all__ = ["VoiceQuic"]
 
 MAX_ACK_DELAY: Final = 0.100
-"""Seconds; the max_ack_delay transport parameter, from the first packet on."""
+"""Seconds; the max_ack_delay transport parameter, from the first packet on (VS-9.1-5)."""
 
 ACK_DELAY: Final = 0.025
 """Seconds after which an ACK of what may be retransmitted leaves."""
@@ -188,7 +188,7 @@ class VoiceQuic(WindowedQuic):
                 self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
 
     def packets_to_send(self, now: float) -> list[tuple[bytes, Address]]:
-        """What leaves now. Datagrams that are held back are dropped: late audio is worth nothing."""
+        """What leaves now. Datagrams that are held back are dropped: late audio is worth nothing (VS-3.2-4)."""
         if not self._network_paths:
             return []
         congestion = self.congestion
@@ -296,7 +296,12 @@ class VoiceQuic(WindowedQuic):
     def max_datagram_payload(self) -> int:
         """Bytes of the largest datagram that fits in one packet and that the peer takes; 0 if it takes none."""
         fits = self._max_datagram_size - 1 - len(self._peer_cid.cid) - 2 - 16 - 3
-        return max(min(fits, (self._remote_max_datagram_frame_size or 0) - 3), 0)
+        return max(min(fits, self.peer_datagram_frame - 3), 0)
+
+    @property
+    def peer_datagram_frame(self) -> int:
+        """Bytes of the largest DATAGRAM frame that the peer takes; 0 if it takes none."""
+        return self._remote_max_datagram_frame_size or 0
 
     @property
     def has_begun(self) -> bool:

@@ -1,4 +1,4 @@
-"""What TLS and QUIC are set up with: certificates to show or to check, ALPN, limits (specification section 3)."""
+"""What TLS and QUIC are set up with: certificates to show or to check, ALPN, limits (specification section 3; VS-3.1-1, VS-3.1-4)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ The owner feeds `receive_datagram` and `handle_timer`; after each of these, and 
 
 Closing: the session's CLOSE goes first, as control data that is repeated until it is acknowledged, and CONNECTION_CLOSE with the same
 code and reason follows when it is, or after three probe timeouts. So the far end learns the code and whether the session may be
-resumed even where one of two packets is lost.
+resumed even where one of two packets is lost (specification section 13.2).
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ __all__ = ["Connection"]
 MAX_LINGER: Final = 1.0
 """Seconds that CLOSE is given to be acknowledged, at most."""
 
+
+MIN_DATAGRAM_FRAME: Final = 1200
+"""Bytes of a DATAGRAM frame that both sides must take."""
 
 BLOCKED_POLL: Final = 0.02
 """Seconds between two looks at a session whose events the peer does not take."""
@@ -161,10 +164,13 @@ class Connection:
             # No new event can come, so fetching them all here keeps no more than the session would.
             self._fetch_rest()
             self._linger_until = now + min(3 * self._quic.probe_timeout, MAX_LINGER)
+            self._streams.end_control()
         closed = self._closed
         if closed is None or closed.remote or self._streams.control_is_taken or now >= self._linger_until:
-            code, reason = (closed.code, closed.reason) if closed else (ErrorCode.NO_ERROR, "")
-            self._quic.close_with(code, reason)
+            if closed is None or closed.remote:
+                self._quic.close_with(ErrorCode.NO_ERROR, "")  # VS-13.2-1: the far end has said why
+            else:
+                self._quic.close_with(closed.code, closed.reason)
             self._is_over = True
 
     # The application's side.
@@ -286,8 +292,8 @@ class Connection:
                 if self._takes_data():
                     self._stream_data(event, now)
             elif isinstance(event, events.StreamReset | events.StopSendingReceived):
-                if self._takes_data() and self._streams.is_control(event.stream_id):
-                    self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")  # VS-5.1-5
+                if self._takes_data():
+                    self._stream_given_up(event, now)
             elif isinstance(event, events.HandshakeCompleted):
                 self._handshake_completed(event, now)
             elif isinstance(event, events.ConnectionIdIssued):
@@ -312,19 +318,19 @@ class Connection:
 
     def _stream_given_up(self, event: events.StreamReset | events.StopSendingReceived, now: float) -> None:
         if self._streams.is_control(event.stream_id):
-            self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")
+            self.session.close(now, ErrorCode.CONTROL_STREAM_ERROR, "the control stream was reset or stopped")  # VS-5.1-5
         elif isinstance(event, events.StreamReset):
             self.session.reset_stream(event.stream_id, now)
 
     def _handshake_completed(self, event: events.HandshakeCompleted, now: float) -> None:
         alert = QuicErrorCode.CRYPTO_ERROR
-        if event.alpn_protocol != ALPN:
+        if event.alpn_protocol != ALPN:  # VS-3.1-1
             error = ConnectError(f"{self._server} does not speak {ALPN}")
             self._fail(error, alert + AlertDescription.no_application_protocol, "no common application protocol", transport=True)
-        elif not self._quic.max_datagram_payload:
-            error = ConnectError(f"{self._server} takes no QUIC datagrams")
-            self._fail(error, QuicErrorCode.TRANSPORT_PARAMETER_ERROR, "DATAGRAM frames (RFC 9221) are needed", transport=True)
-        elif (mismatch := self._pin_mismatch()) is not None:
+        elif self._quic.peer_datagram_frame < MIN_DATAGRAM_FRAME:  # VS-3.2-1
+            error = ConnectError(f"{self._server} takes no QUIC datagrams of {MIN_DATAGRAM_FRAME} bytes")
+            self._fail(error, ErrorCode.INTERNAL_ERROR, f"DATAGRAM frames (RFC 9221) of {MIN_DATAGRAM_FRAME} bytes are needed")
+        elif (mismatch := self._pin_mismatch()) is not None:  # VS-3.1-4
             self._fail(CertificateError(mismatch), alert + AlertDescription.bad_certificate, "not the pinned certificate", transport=True)
         elif not self._is_over:
             self._is_up = True

@@ -87,6 +87,10 @@ class StreamTable:
         """Whether a stream is bidirectional, thus the control stream or one too many."""
         return not stream_id & 2
 
+    def end_control(self) -> None:
+        """Nothing follows on the control stream."""
+        self.quic.offer_stream_data(CONTROL_STREAM, b"", fin=True)
+
     @property
     def control_is_taken(self) -> bool:
         """Whether the peer has acknowledged all control messages."""

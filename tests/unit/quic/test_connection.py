@@ -119,6 +119,30 @@ def test_quic_closes_with_the_code_of_the_session_also_when_the_event_was_fetche
     assert endpoint.connection.next_event() == Closed(code=ErrorCode.MEDIA_ERROR, reason="not Opus", remote=True, may_resume=False)
 
 
+def test_the_side_that_is_told_closes_quic_with_no_error(world: Any) -> None:
+    """VS-13.2-1"""
+    endpoint, server_side = world.connect()
+    endpoint.connection.session.out_control = b"HELLO\n"
+    world.run(0.1)
+    server_side.session.close(world.now, ErrorCode.BUSY, "sorry")
+    world.run(world.delay + 0.001)
+    assert endpoint.connection.is_terminated
+    assert endpoint.connection._quic.end.code == ErrorCode.NO_ERROR
+    world.run(1)
+    assert server_side.is_terminated
+    assert server_side.next_event().reason == "sorry"
+
+
+def test_the_control_stream_ends_with_the_close(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    fins: list[bool] = []
+    take = server_side.session.receive_control
+    server_side.session.receive_control = lambda data, now, fin=False: (fins.append(fin), take(data, now, fin))
+    endpoint.connection.close(world.now)
+    world.run(1)
+    assert fins == [True]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_close_arrives_with_all_it_says_although_a_third_of_the_packets_is_lost(world: Any, seed: int) -> None:
     endpoint, server_side = world.connect()
@@ -196,6 +220,32 @@ def test_the_silence_of_the_far_end_ends_in_an_idle_timeout(make_world: Any) -> 
     assert world.server.connections == []
 
 
+def test_the_session_ends_with_its_connection(make_world: Any) -> None:
+    world = make_world(limits=Limits(idle_timeout=2))
+    endpoint, server_side = world.connect()
+    endpoint.connection._quic.close(QuicErrorCode.PROTOCOL_VIOLATION, 0, "hostile")
+    world.run(1)
+    assert server_side.session.is_closed
+    assert server_side.next_event() == Closed(
+        code=ErrorCode.INTERNAL_ERROR, reason="QUIC: PROTOCOL_VIOLATION: hostile", remote=True, may_resume=False
+    )
+    assert server_side.next_event() is None
+
+
+def test_a_session_can_begin_on_a_second_connection_when_the_first_did_not_come_about(world: Any, certificate: Any) -> None:
+    first = world.client(tls=ClientTls(server_name="other.example", cafile=certificate[0]))
+    first.connect(SERVER, world.now)
+    world.run(1)
+    session = first.connection.session
+    assert first.connection.connect_error is not None
+    assert not session.is_closed
+    second = world.client()
+    second.connection.session = session
+    second.connect(SERVER, world.now)
+    world.run(0.3)
+    assert session.started_at is not None
+
+
 def test_events_of_the_session_come_before_the_loss_of_the_connection(make_world: Any) -> None:
     from voicestream.events import Progress
 
@@ -263,6 +313,16 @@ def test_an_event_that_the_peer_stops_ends_without_harm(world: Any) -> None:
     assert not server_side.is_closed
 
 
+def test_a_reset_event_is_told_to_the_session(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    endpoint.connection.session.out_streams.append((1, b"half", False))
+    world.run(0.2)
+    endpoint.connection._quic.reset_stream(2, 0)
+    world.run(0.2)
+    assert server_side.session.resets == [2]
+    assert not server_side.is_closed
+
+
 def test_a_peer_that_takes_no_control_messages_loses_the_session(world: Any) -> None:
     endpoint, server_side = world.connect()
     server_side._quic._write_stream_limits = lambda **_: None
@@ -288,6 +348,21 @@ def test_event_data_is_left_with_the_session_while_the_peer_does_not_take_it(wor
     world.keep = lambda data, source, target: True
     world.run(3)
     assert server_side.session.streams == {2: bytes(65536) + b"later"}
+
+
+def test_events_that_are_due_but_blocked_do_not_spin_the_timer(world: Any) -> None:
+    endpoint, _ = world.connect()
+    world.keep = lambda data, source, target: False
+    connection, session = endpoint.connection, endpoint.connection.session
+    session.out_streams.append((1, bytes(65536), False))
+    world.run(0.1)
+    session.out_streams.append((1, b"later", True))
+    looks: list[float] = []
+    session.handle_timer = looks.append
+    session.next_timer = lambda: 0.0
+    world.run(1)
+    assert connection.next_timer() > world.now
+    assert 40 <= len(looks) <= 60
 
 
 def test_no_more_events_are_begun_than_the_peer_lets(make_world: Any) -> None:
@@ -373,7 +448,7 @@ def test_a_server_without_datagrams_is_refused(world: Any) -> None:
     endpoint = world.client()
     endpoint.connect(SERVER, world.now)
     world.run(1)
-    assert str(endpoint.connection.connect_error) == "voice.example takes no QUIC datagrams"
+    assert str(endpoint.connection.connect_error) == "voice.example takes no QUIC datagrams of 1200 bytes"
 
 
 def test_no_answer_is_told_after_the_timeout(make_world: Any) -> None:
@@ -432,6 +507,34 @@ def test_a_call_goes_on_when_the_nat_gives_the_client_another_address(world: Any
     assert server_side.peer_address == ("203.0.113.99", 1234)
     # Lost on the way back: what was under way to the old address, a round trip's worth.
     assert len(endpoint.connection.session.datagrams) >= 100 - 2 * world.delay / 0.02 - 1
+
+
+def test_a_new_path_that_must_prove_itself_delays_audio_and_drops_none(world: Any) -> None:
+    world.delay = 0.03
+    endpoint, server_side = world.connect()
+    for n in range(100):
+        if n % 25 == 10:
+            world.move(endpoint, ("203.0.113.99", 1000 + n))
+        endpoint.connection.session.out_datagrams.append(bytes(100))
+        world.run(0.01)
+        server_side.session.out_datagrams.append(bytes(100))
+        world.run(0.01)
+    world.run(0.2)
+    assert server_side.stats().datagrams_blocked == 0
+
+
+def test_audio_waits_for_a_new_path_a_tenth_of_a_second_at_most(world: Any) -> None:
+    endpoint, server_side = world.connect()
+    world.move(endpoint, ("203.0.113.99", 1234))
+    endpoint.connection.session.out_datagrams.append(b"moved")
+    world.run(world.delay + 0.001)
+    assert server_side.peer_address == ("203.0.113.99", 1234)
+    world.keep = lambda data, source, target: False  # the new path goes dead before it is validated
+    for _ in range(50):
+        server_side.session.out_datagrams.append(bytes(100))
+        world.run(0.02)
+        assert len(server_side._quic._datagrams_pending) <= 6
+    assert server_side.stats().datagrams_blocked > 20
 
 
 def test_a_call_goes_on_when_the_client_changes_its_network_and_knows_it(world: Any) -> None:
