@@ -237,3 +237,8 @@ def make_world(certificate: tuple[Path, Path, str]) -> Callable[..., World]:
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world()
+
+
+@pytest.fixture
+def fake_session() -> type[FakeSession]:
+    return FakeSession
