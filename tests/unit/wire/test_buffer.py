@@ -8,16 +8,17 @@ from voicestream.codepoints import ErrorCode
 from voicestream.errors import ProtocolError
 from voicestream.wire.buffer import MAX_VARINT, Reader, Writer, encode_varint, peek_varint, varint_size
 
-RFC_9000_EXAMPLES = [
+EXAMPLES = [
     ("c2197c5eff14e88c", 151288809941952652),
     ("9d7f3e7d", 494878333),
     ("7bbd", 15293),
     ("25", 37),
+    ("00", 0),
 ]
 
 
-@pytest.mark.parametrize(("encoded", "value"), RFC_9000_EXAMPLES)
-def test_the_examples_of_rfc_9000_are_read_and_written(encoded: str, value: int) -> None:
+@pytest.mark.parametrize(("encoded", "value"), EXAMPLES)
+def test_the_examples_of_rfc_9000_and_zero_are_read_and_written(encoded: str, value: int) -> None:
     assert Reader(bytes.fromhex(encoded)).varint() == value
     assert encode_varint(value) == bytes.fromhex(encoded)
     assert varint_size(value) == len(encoded) // 2
