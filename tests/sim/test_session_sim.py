@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from voicestream import events
 from voicestream.codepoints import ErrorCode
 from voicestream.config import PlayoutConfig
+from voicestream.media import MediaFrame
 from voicestream.testing.loss import BurstLoss
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.session_sim import SessionCall
@@ -296,6 +298,23 @@ def test_directions_do_not_mix() -> None:
     down, up = both_heard(call)
     call.sim.check(down.played == len(down.fates), f"{down.played} of {len(down.fates)} frames were played where nothing is lost")
     call.sim.check(0.7 * len(up.fates) < up.played < 0.9 * len(up.fates), f"{up.played} of {len(up.fates)} at 20 % loss")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_ordered_reader_gets_all_that_arrives_and_each_hole_as_a_gap(seed: int) -> None:
+    call = SessionCall(LinkProfile(delay_ms=30, jitter_ms=20, reorder=True, loss=0.1, duplicate=0.1), seed=seed)
+    call.open()
+    listener = call.server.read()
+    call.client.speak(stop=call.sim.now + 20)
+    call.run(25)
+    sent = call.client.talkers[0].sent
+    call.sim.check(all(sent[frame.pts].payload == frame.payload for frame in listener.frames), "a frame was not what was sent")
+    call.sim.check(len(listener.frames) > 0.85 * len(sent), f"{len(listener.frames)} of {len(sent)} frames arrived")
+    spans = [(p.pts, p.pts + p.units) if isinstance(p, MediaFrame) else (p.from_pts, p.to_pts) for _, p in listener.pieces]
+    call.sim.check(all(a[1] == b[0] for a, b in itertools.pairwise(spans)), "frames and gaps do not join")
+    end = max(sent) + 8
+    call.sim.check(spans[-1][1] == end, f"the last piece ends at {spans[-1][1]}, not at {end}")
+    call.sim.check([event.played_pts for _, event in call.client.seen(events.Finished)] == [end], "the end was not confirmed")
 
 
 PROGRAM = """

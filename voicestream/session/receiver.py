@@ -153,6 +153,9 @@ class Receiver:
         self.played.finish_pts = finish.pts
         self.delivery.finish(finish.pts)
         self._hub.events.put(RemoteFinished(track=self.track.track_id, pts=finish.pts))
+        if self.played.played_pts is not None and self.played.played_pts >= finish.pts:
+            # All had been played before the end was known; a player with nothing left to play may not report again.
+            self.report_played(self.played.played_pts, now)
 
     def report_played(self, pts: int, now: float) -> None:
         """The player's word; see `Session.report_played`."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from voicestream.config import PlayoutConfig
-from voicestream.core.playout import Playout, PlayoutAccount
+from voicestream.core.playout import OrderedReader, Playout, PlayoutAccount
 from voicestream.events import ClearRequested, Event
 from voicestream.session import Session
 from voicestream.testing.device import SimulatedDevice
 from voicestream.testing.fake_codec import FakeCodec
+from voicestream.testing.listener import OrderedListener
 from voicestream.testing.measure import Samples
 from voicestream.testing.sim import Simulation
 from voicestream.testing.source import AheadSource, LiveSource, SentFrame, Talker
@@ -129,15 +130,25 @@ class CallSide(abc.ABC):
         playout = Playout(config or PlayoutConfig(), track=track)
         self.session.receivers[track].attach_playout(playout)
 
+        name = f"{self.name}/{track}/device"
+        start = self.sim.now + phase_s
+        device = SimulatedDevice(self.sim, playout, on_block=self._reporter(track), drift_ppm=drift_ppm, start=start, name=name)
+        self.devices[track] = (device, playout)
+        return device
+
+    def read(self, *, track: int = 0, lookahead_ms: float = 150) -> OrderedListener:
+        """Take what the other side sends on `track` in order and as it comes, instead of playing it."""
+        reader = OrderedReader(lookahead_ms)
+        self.session.receivers[track].attach_ordered(reader)
+        return OrderedListener(self.sim, reader, on_progress=self._reporter(track))
+
+    def _reporter(self, track: int) -> Callable[[int], None]:
         def report(pts: int) -> None:
             if not self.session.is_closed:
                 self.session.report_played(pts, self.sim.now, track=track)
                 self.flush()
 
-        name = f"{self.name}/{track}/device"
-        device = SimulatedDevice(self.sim, playout, on_block=report, drift_ppm=drift_ppm, start=self.sim.now + phase_s, name=name)
-        self.devices[track] = (device, playout)
-        return device
+        return report
 
     def heard(self, *, track: int = 0) -> Heard:
         """What became of everything that the other side has spoken on `track` so far."""
