@@ -15,7 +15,7 @@ from voicestream.audio.files import read_wav, write_wav
 from voicestream.audio.speech import sample_speech
 from voicestream.cli.conversation import Pcm
 from voicestream.cli.demo.report import DemoRecord, make_page, summarise, summary_rows, table_text
-from voicestream.cli.demo.run import DemoPlan, run_demo
+from voicestream.cli.demo.two_ends import DemoPlan, run_demo
 from voicestream.cli.meter import ProgressBar
 from voicestream.cli.options import Commands, bounded
 from voicestream.cli.page import render_page

@@ -64,6 +64,8 @@ async def run_demo(plan: DemoPlan, folder: Path, progress: Progress) -> DemoReco
 
     async def handler(call: voicestream.Call) -> None:
         await _converse(call, server, lambda _reading: None)
+        # The client hangs up; if both did at once, each would wait for the other's answer.
+        await call.wait_closed()
 
     profile = LinkProfile(delay_ms=plan.rtt_ms / 2, loss=plan.loss)
     relay = Relay(Link(profile, f"{plan.seed}/up", epoch=loop.time()), Link(profile, f"{plan.seed}/down", epoch=loop.time()))
