@@ -186,7 +186,7 @@ def _tiles(record: DemoRecord, up: Figures, down: Figures) -> list[Tile]:
             label="On the wire",
             value=f"{(up.wire_kbps + down.wire_kbps) / 2:.0f}",
             unit="kbps",
-            note=f"each way with all headers; codec {'–' if codec is None else f'{codec:.0f}'} kbps",
+            note=f"each way; the codec makes {'–' if codec is None else f'{codec:.0f}'}",
         ),
     ]
 
