@@ -141,7 +141,8 @@ class Capture:
         left = len(self._fifo)
         if not left and not self._talking:
             return []
-        needed = left + self._encoder.lookahead
+        # At least one sample more, so that there is a frame to carry the end of the talkspurt.
+        needed = left + max(self._encoder.lookahead, 0 if left else 1)
         padding = -needed % self._frame_samples() + needed - left
         self._fifo.push(self._silence(padding))
         frames = []

@@ -36,6 +36,7 @@ _LAG_PENALTY: Final = 0.004
 """Loss of correlation, per millisecond, that is accepted to come nearer to the length asked for."""
 _MAX_JOINS: Final = 3
 _MAX_TRIES: Final = 4
+_POSITION_STEP: Final = 2
 _NEVER: Final = -9.0
 _EVENT_MS: Final = 1.25
 _EVENT_FACTOR: Final = 16.0
@@ -112,6 +113,14 @@ def _decimate(signal: Floats, factor: int) -> Floats:
     return coarse
 
 
+def _running_sums(rows: Floats, width: int, step: int) -> Floats:
+    """Sums of `width` neighbours along each row, at every `step`-th place."""
+    sums = np.zeros((rows.shape[0], rows.shape[1] + 1))
+    np.cumsum(rows, axis=1, out=sums[:, 1:])
+    found: Floats = (sums[:, width::step] - sums[:, :-width:step]).astype(np.float32)
+    return found
+
+
 class _Joint:
     """Finds the two places of `signal` that are most alike, `lag` apart."""
 
@@ -122,51 +131,58 @@ class _Joint:
         self.coarse = _decimate(signal, self.factor)
         self.per_ms = sample_rate_hz / self.factor / 1000
 
-    def find(
-        self, earlier: tuple[int, int], later: tuple[int, int], lags: tuple[int, int], wanted: int, window: int
-    ) -> tuple[int, int] | None:
+    def find(self, first_late: int, lags: tuple[int, int], wanted: int, window: int) -> tuple[int, int] | None:
         """The best pair (early, late) of positions, or None.
 
         Args:
-            earlier: First and last allowed early position.
-            later: First and last allowed late position.
+            first_late: First position allowed for the late one.
             lags: Smallest and largest allowed distance.
-            wanted: Distance that is asked for; a quiet pair gets it exactly.
+            wanted: Distance that is asked for; a pair that cannot be heard gets it exactly.
             window: Samples that are compared and cross-faded.
         """
         k = self.factor
         width = max(window // k, 4)
+        lag = np.arange(-(-lags[0] // k), lags[1] // k + 1)[:, np.newaxis]
         starts = len(self.coarse) - width + 1
-        if starts < 2:
+        if not lag.size or starts < 2:
             return None
-        early = np.arange(-(-earlier[0] // k), min(earlier[1] // k, starts - 1) + 1)
-        late = np.arange(-(-later[0] // k), min(later[1] // k, starts - 1) + 1)
-        if not len(early) or not len(late):
-            return None
-        windows = sliding_window_view(self.coarse, width)
-        a, b = windows[early], windows[late]
-        energy_a, energy_b = np.einsum("ij,ij->i", a, a), np.einsum("ij,ij->i", b, b)
-        floor = _QUIET * _QUIET * width
-        lag = late[np.newaxis, :] - early[:, np.newaxis]
-        off = np.abs(lag - wanted / k) / self.per_ms
-        allowed = (lag * k >= lags[0]) & (lag * k <= lags[1])
-        likeness = (a @ b.T) / np.sqrt(np.maximum(energy_a, floor)[:, np.newaxis] * np.maximum(energy_b, floor)[np.newaxis, :])
+        early = np.arange(0, starts, _POSITION_STEP)[np.newaxis, :]
+        late = early + lag
+        allowed = (late >= first_late / k) & (late < starts)
+        likeness, power = self._compare(lag[:, 0], width)
+        off = (np.abs(lag - wanted / k) / self.per_ms).astype(np.float32)
         score = np.where(allowed, likeness - _LAG_PENALTY * off, _NEVER)
         # Where a join is not heard, only the length counts.
-        inaudible = (energy_a < floor)[:, np.newaxis] & (energy_b < floor)[np.newaxis, :]
+        inaudible = power <= _QUIET * _QUIET * width
         if score.max() < _GOOD_MATCH and self._is_steady_noise():
             inaudible = np.ones_like(allowed)
         score = np.where(inaudible & allowed, 2.0 - off, score)
         for _ in range(_MAX_TRIES):
-            i, j = divmod(int(score.argmax()), len(late))
+            i, j = divmod(int(score.argmax()), early.shape[1])
             if score[i, j] == _NEVER or (likeness[i, j] < _GOOD_MATCH and not inaudible[i, j]):
                 return None
-            event = self._event(int(early[i]), int(late[j]), width)
+            first, second = int(early[0, j]), int(late[i, j])
+            event = self._event(first, second, width)
             if event is None:
-                first, second = int(early[i]) * k, int(late[j]) * k
-                return (first, second) if inaudible[i, j] else self._refine(first, second, later, lags, window)
-            score[np.ix_(early <= event, late + width > event)] = _NEVER
+                pair = (first * k, second * k)
+                return pair if inaudible[i, j] else self._refine(*pair, first_late, lags, window)
+            score[(early <= event) & (late + width > event)] = _NEVER
         return None
+
+    def _compare(self, lag: NDArray[np.intp], width: int) -> tuple[Floats, Floats]:
+        """For each lag (row) and early position (column): correlation of the two windows, and the larger of their energies.
+
+        By running sums, so that the window's length costs nothing; a matrix product would also wake other threads.
+        """
+        signal = self.coarse
+        beyond = np.zeros(int(lag[-1]), dtype=np.float32)
+        shifted = sliding_window_view(np.concatenate((signal, beyond)), len(signal))[lag]
+        products = _running_sums(signal * shifted, width, _POSITION_STEP)
+        energies = _running_sums(np.square(signal)[np.newaxis, :], width, 1)[0]
+        earlier = np.maximum(energies[::_POSITION_STEP], _QUIET * _QUIET * width)
+        later = sliding_window_view(np.concatenate((energies, beyond)), len(energies))[lag, ::_POSITION_STEP]
+        later = np.maximum(later, _QUIET * _QUIET * width)
+        return products / np.sqrt(earlier * later), np.maximum(earlier, later)
 
     def _event(self, early: int, late: int, width: int) -> int | None:
         """Where something happens between two places that are like each other, and would get lost or be doubled; or None."""
@@ -192,16 +208,16 @@ class _Joint:
         energies = np.sqrt(sums[len(signal) - lags] * (sums[-1] - sums[lags]))
         return bool((products < _NOISE_PERIODICITY * energies).all())
 
-    def _refine(self, early: int, late: int, later: tuple[int, int], lags: tuple[int, int], window: int) -> tuple[int, int]:
+    def _refine(self, early: int, late: int, first_late: int, lags: tuple[int, int], window: int) -> tuple[int, int]:
         """Move the late place by less than one coarse step to where the full-rate signal fits best."""
         if self.factor == 1:
             return early, late
-        first = max(late - self.factor, later[0], early + lags[0])
-        last = min(late + self.factor, later[1], early + lags[1], len(self.signal) - window)
+        first = max(late - self.factor, first_late, early + lags[0])
+        last = min(late + self.factor, early + lags[1], len(self.signal) - window)
         if last < first:
             return early, late
         windows = sliding_window_view(self.signal[first : last + window], window)
-        products = windows @ self.signal[early : early + window]
+        products = np.einsum("ij,j->i", windows, self.signal[early : early + window])
         energies = np.einsum("ij,ij->i", windows, windows)
         return early, first + int((products / np.sqrt(energies + 1.0)).argmax())
 
@@ -241,8 +257,7 @@ def _cut_once(pcm: Pcm, fewer: int, rate: int) -> Pcm | None:
     signal = mono(pcm)
     joint = _Joint(signal, rate)
     for window in _windows(n, rate):
-        last = n - window
-        pair = joint.find((0, last), (lags[0], last), lags, fewer, window)
+        pair = joint.find(lags[0], lags, fewer, window)
         if pair is not None:
             early, late = pair
             joined = _join(pcm[early : early + window], pcm[late : late + window])
@@ -275,13 +290,13 @@ def expand(pcm: Pcm, more_samples: int, *, sample_rate_hz: int, history: Pcm | N
 
 
 def _repeat_once(before: Pcm, pcm: Pcm, more: int, rate: int) -> Pcm | None:
+    lags = _limits(rate, more, _REPEAT_SLACK_MS)
+    before = before[max(0, len(before) - lags[1]) :]
     whole = np.concatenate((before, pcm)) if len(before) else pcm
     skip = len(before)
-    lags = _limits(rate, more, _REPEAT_SLACK_MS)
     joint = _Joint(mono(whole), rate)
     for window in _windows(len(pcm), rate):
-        last = len(whole) - window
-        pair = joint.find((0, last), (max(skip, lags[0]), last), lags, more, window)
+        pair = joint.find(max(skip, lags[0]), lags, more, window)
         if pair is not None:
             early, late = pair
             joined = _join(whole[late : late + window], whole[early : early + window])
@@ -306,7 +321,7 @@ def best_lag(signal: Floats, sample_rate_hz: int, *, window_ms: float = 10.0) ->
     windows = sliding_window_view(coarse[-width - longest :], width)[: longest - shortest + 1][::-1]
     last = coarse[-width:]
     energies = np.einsum("ij,ij->i", windows, windows)
-    likeness = (windows @ last) / np.sqrt(energies * float(last @ last) + 1.0)
+    likeness = np.einsum("ij,j->i", windows, last) / np.sqrt(energies * float(last @ last) + 1.0)
     # The period and its multiples fit equally well; the shortest that is nearly as good is the period.
     best = float(likeness.max())
     index = int(np.argmax(likeness >= best - 0.02)) if best > 0 else int(likeness.argmax())
@@ -325,7 +340,7 @@ def _refine_lag(signal: Floats, lag: int, factor: int, width: int) -> int:
         return lag
     windows = sliding_window_view(signal[-width - longest : len(signal) - shortest], width)[::-1]
     energies = np.einsum("ij,ij->i", windows, windows)
-    return shortest + int(((windows @ signal[-width:]) / np.sqrt(energies + 1.0)).argmax())
+    return shortest + int((np.einsum("ij,j->i", windows, signal[-width:]) / np.sqrt(energies + 1.0)).argmax())
 
 
 def merge(tail: Pcm, fresh: Pcm, *, sample_rate_hz: int) -> Pcm:
@@ -347,7 +362,7 @@ def merge(tail: Pcm, fresh: Pcm, *, sample_rate_hz: int) -> Pcm:
         start = mono(fresh[:overlap])
         energies = np.einsum("ij,ij->i", windows, windows)
         floor = _QUIET * _QUIET * overlap
-        likeness = (windows @ start) / np.sqrt(np.maximum(energies, floor) * max(float(start @ start), floor))
+        likeness = np.einsum("ij,j->i", windows, start) / np.sqrt(np.maximum(energies, floor) * max(float(start @ start), floor))
         # The earliest of equals: every sample later is delay.
         offset = int(np.argmax(likeness >= likeness.max() - 0.05)) if likeness.max() > 0.3 else 0
     joined = _join(tail[offset : offset + overlap], fresh[:overlap])

@@ -172,9 +172,10 @@ def test_without_dtx_one_talkspurt_goes_from_the_first_frame_to_the_flush() -> N
     assert capture.push(np.zeros(960, dtype=np.int16))[0].talkspurt_start
 
 
-def test_a_flush_ends_the_talkspurt_even_when_the_last_frame_was_full() -> None:
-    capture = Capture(Track(), AudioConfig())
-    capture.push(np.zeros(960, dtype=np.int16))
+@pytest.mark.parametrize("track", [Track(), PCMU], ids=["opus", "pcmu"])
+def test_a_flush_ends_the_talkspurt_even_when_the_last_frame_was_full(track: Track) -> None:
+    capture = Capture(track, AudioConfig(sample_rate_hz=8000))
+    capture.push(np.zeros(160, dtype=np.int16))
     assert [frame.talkspurt_end for frame in capture.flush()] == [True]
 
 
