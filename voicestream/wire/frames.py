@@ -52,7 +52,6 @@ __all__ = [
 ]
 
 MAX_STATUSES: Final = 255
-MAX_PLAYOUT_ENTRIES: Final = 4
 MAX_SOURCES: Final = 64
 MAX_RANGES: Final = 32
 MAX_SPAN_UNITS: Final = 0x7FFF

@@ -145,6 +145,7 @@ BAD_VALUES: list[Parameters] = [
     Parameters(held=(Held(track=4, next_pts=0),)),
     Parameters(held=(Held(next_pts=5, ranges=((4, 1),)),)),
     Parameters(held=(Held(next_pts=5, ranges=((5, 0),)),)),
+    Parameters(held=(Held(next_pts=5, ranges=((6, 8), (13, 1))),)),
     Parameters(held=(Held(next_pts=5), Held(next_pts=5))),
     Parameters(replay_ms=2001),
     Parameters(route_token=bytes(7)),
