@@ -220,6 +220,45 @@ async def test_ctrl_c_on_the_client_stops_speaking_and_keeps_what_comes(tmp_path
     assert 0.5 < seconds < 50
 
 
+async def test_a_second_signal_ends_the_server_at_once_and_the_client_says_why(tmp_path: Path) -> None:
+    speech = tmp_path / "long.wav"
+    write_wav(speech, sample_speech(60.0, RATE), RATE)
+    async with serving("--record", str(tmp_path)) as server:
+        client = asyncio.ensure_future(run("call", server.url, "--pin", server.pin, "--in", str(speech)))
+        assert (await server.next_line())["event"] == "call"
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.stderr is not None
+        assert b"waiting for calls" in await asyncio.wait_for(server.process.stderr.readline(), PATIENCE_S)
+        server.process.send_signal(signal.SIGTERM)
+        ended = await end(server.process)
+        assert ended.status == 0
+        assert "Traceback" not in ended.err
+        assert "closed" in (await client).failed_in_one_sentence()
+
+
+async def test_a_second_signal_hangs_the_client_up(tmp_path: Path) -> None:
+    speech = tmp_path / "long.wav"
+    write_wav(speech, sample_speech(60.0, RATE), RATE)
+    async with serving("--echo") as server:
+        client = await start("call", server.url, "--pin", server.pin, "--in", str(speech))
+        assert (await server.next_line())["event"] == "call"
+        # Two different signals, since two of one kind may arrive as one.
+        client.send_signal(signal.SIGINT)
+        client.send_signal(signal.SIGTERM)
+        ended = await end(client)
+    assert ended.status == 130
+    assert "Traceback" not in ended.err
+
+
+async def test_a_server_that_only_records_lets_the_caller_go(speech: Path, tmp_path: Path) -> None:
+    async with serving("--record", str(tmp_path / "kept"), "--once") as server:
+        client = await run("call", server.url, "--pin", server.pin, "--in", str(speech))
+        assert client.status == 0, client.err
+        assert (await end(server.process)).status == 0
+    (recorded,) = (tmp_path / "kept").iterdir()
+    assert_nothing_is_missing(speech, recorded)
+
+
 async def test_the_demo_writes_recordings_a_table_and_a_page(tmp_path: Path) -> None:
     out = tmp_path / "out"
     demo = await run("demo", "--seconds", "3", "--out", str(out))

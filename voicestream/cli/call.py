@@ -20,6 +20,7 @@ from voicestream.cli.errors import user_values
 from voicestream.cli.meter import Meter
 from voicestream.cli.options import Commands, add_coding, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
+from voicestream.config import PTS_UNIT_MS
 from voicestream.errors import InsecureWarning
 from voicestream.uri import parse_uri
 
@@ -124,10 +125,16 @@ async def _listen_live(call: voicestream.Call, wav: WavWriter | None) -> None:
 
     with Speaker(read, sample_rate_hz=call.audio.sample_rate_hz):
         async for event in call.events():
-            if event.kind == "finish" and event.at is not None:
-                while not call.closed and call.stats().received.played_ms < event.at * 1e3:
-                    await asyncio.sleep(BLOCK_MS / 1e3)
+            if event.kind == "finish":
+                await _played(call, event.at or 0.0)
                 return
+
+
+async def _played(call: voicestream.Call, at: float) -> None:
+    """Wait until this end has played up to media time `at`, or as long as the call lives."""
+    # Times come in steps of 2.5 ms; the half spares comparing sums of floats.
+    while not call.closed and call.stats().received.played_ms < at * 1e3 - PTS_UNIT_MS / 2:
+        await asyncio.sleep(BLOCK_MS / 1e3)
 
 
 @contextlib.contextmanager
