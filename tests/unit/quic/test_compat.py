@@ -414,6 +414,8 @@ def test_stopping_and_resetting_streams_that_are_gone_does_nothing(world: Any) -
 
 
 def test_aioquic_ends_an_idle_connection_with_the_words_we_know(make_world: Any) -> None:
+    """VS-9.1-5"""
+    """VS-3.2-4"""
     from voicestream.config import Limits
     from voicestream.quic.endings import IDLE_TIMEOUT
 

@@ -588,6 +588,11 @@ def test_damaged_packets_never_raise_and_never_end_a_call(world: Any, seed: int)
 
 @pytest.mark.parametrize("seed", range(10))
 def test_damaged_handshakes_never_raise(make_world: Any, seed: int) -> None:
+    """VS-3.2-1"""
+    """VS-3.1-4"""
+    """VS-3.1-1"""
+    """VS-5.1-5"""
+    """VS-3.3-1"""
     rng = random.Random(seed)
     world = make_world()
 
