@@ -119,12 +119,12 @@ class Director:
         if self._state is _State.TALK:
             if intake.gate.cut is not None and intake.cut_reached(front, self._credit, self.frame_units):
                 self._pass_cut()
+            elif front is not None and front.pts == intake.playhead:
+                return self._play(front)
+            elif self._hushed or (front is not None and front.frame.talkspurt_start):  # VS-6.5-1
+                self.fall_silent()
             elif front is None:
                 return self._wait_for_frame()
-            elif front.pts == intake.playhead:
-                return self._play(front)
-            elif front.frame.talkspurt_start:  # VS-6.5-1
-                self.fall_silent()
             else:
                 return self._bridge(front)
         front = intake.front()

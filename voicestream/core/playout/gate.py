@@ -42,7 +42,7 @@ class Gate:
         at = bisect_right(self._marks, (from_pts, True))
         if at > 0 and self._marks[at - 1][0] == from_pts:
             self._marks[at - 1] = (from_pts, ahead)
-        elif (self._marks[at - 1][1] if at > 0 else False) != ahead:
+        else:
             self._marks.insert(at, (from_pts, ahead))
         del self._marks[:-_MAX_MARKS]
 

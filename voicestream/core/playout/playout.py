@@ -24,7 +24,7 @@ class Playout:
 
     Pure: time comes in with every call (monotonic seconds) and sound goes out as decisions. Feed it with `insert`; when the
     device needs audio, call `next`, do what it says and report the length made with `done`, until the device has enough.
-    See specification section 9.
+    See specification section 16.
 
     Attributes:
         account: What became of every frame and of every unit made.

@@ -9,13 +9,14 @@ __all__ = ["Timeline"]
 
 _KEPT_UNITS = 4000.0
 _KEPT_SEGMENTS = 4096
+_ROUNDING = 1e-6
 
 
 @dataclass(slots=True)
 class _Segment:
     made: float
-    from_pts: int
-    to_pts: int
+    from_pts: float
+    to_pts: float
 
 
 class Timeline:
@@ -39,7 +40,7 @@ class Timeline:
     @property
     def end_pts(self) -> int:
         """Media time at which the audio made so far ends."""
-        return self._segments[-1].to_pts if self._segments else 0
+        return int(self._segments[-1].to_pts + _ROUNDING) if self._segments else 0
 
     def heard_pts(self, held_units: float) -> int:
         """Media time of the first of the last `held_units` made; with nothing held, of the next sample to be made."""
@@ -47,13 +48,13 @@ class Timeline:
             return 0
         left = held_units
         if left <= 0:
-            return self._segments[-1].to_pts
+            return self.end_pts
         for segment in reversed(self._segments):
             if left <= segment.made:
                 part = (segment.made - left) / segment.made if segment.made else 1.0
-                return segment.from_pts + int(part * (segment.to_pts - segment.from_pts) + 1e-6)
+                return int(segment.from_pts + part * (segment.to_pts - segment.from_pts) + _ROUNDING)
             left -= segment.made
-        return self._segments[0].from_pts
+        return int(self._segments[0].from_pts)
 
     def drop(self, units: float) -> None:
         """Forget the last `units` made: the executor threw them away unheard."""
@@ -62,7 +63,7 @@ class Timeline:
             last = self._segments[-1]
             if last.made > left:
                 part = (last.made - left) / last.made
-                last.to_pts = last.from_pts + int(part * (last.to_pts - last.from_pts) + 1e-6)
+                last.to_pts = last.from_pts + part * (last.to_pts - last.from_pts)
                 last.made -= left
                 self._made -= left
                 return

@@ -1,0 +1,195 @@
+"""From arrival times to the delay target; all times in pts units of 2.5 ms."""
+
+from __future__ import annotations
+
+import pytest
+
+from voicestream.core.playout.delay import DelayEstimator
+
+FRAME = 8
+
+
+class Feed:
+    """Frames of 20 ms, one after the other; `late` is what the network adds."""
+
+    def __init__(self, start_units: float = 0.0, ceiling_units: int = 60, send_times: bool = True) -> None:
+        self.estimator = DelayEstimator(start_units, ceiling_units)
+        self.pts, self.now, self.offset, self.send_times = 0, 0.0, 1000.0, send_times
+
+    def frames(self, count: int, late: float = 0.0, *, start: bool = False, repaired: bool = False) -> float:
+        early = 0.0
+        for index in range(count):
+            self.pts += FRAME
+            sent = self.pts + self.offset
+            arrival = sent + late
+            self.now = max(self.now, arrival)
+            early = self.estimator.observe(
+                self.pts, FRAME, arrival, sent if self.send_times else None, talkspurt_start=start and index == 0, repaired=repaired
+            )
+            self.estimator.update(self.now)
+        return early
+
+
+def test_there_is_no_base_before_the_first_frame() -> None:
+    assert DelayEstimator(8, 60).base is None
+
+
+def test_the_start_target_holds_for_a_second_and_fades_over_the_next_two() -> None:
+    feed = Feed(start_units=8)
+    assert feed.estimator.spread == 8
+    feed.frames(50)
+    assert feed.estimator.spread == pytest.approx(8)
+    feed.frames(50)
+    assert 0 < feed.estimator.spread < 8
+    feed.frames(51)
+    assert feed.estimator.spread == 0
+
+
+def test_the_target_is_never_above_the_ceiling() -> None:
+    feed = Feed(ceiling_units=20)
+    for _ in range(100):
+        feed.frames(1)
+        feed.frames(1, late=20)
+    assert feed.estimator.target == 20
+
+
+def test_the_base_is_that_of_the_quickest_frame_of_two_seconds() -> None:
+    feed = Feed()
+    feed.frames(10, late=5)
+    feed.frames(1)
+    feed.frames(50, late=5)
+    assert feed.estimator.base == 1000
+    feed.frames(60, late=5)
+    assert feed.estimator.base == 1005
+
+
+def test_late_frames_raise_the_spread_at_once() -> None:
+    feed = Feed()
+    feed.frames(200)
+    feed.frames(5, late=15)
+    assert feed.estimator.spread == pytest.approx(15, abs=1)
+
+
+def test_the_spread_is_released_when_its_reason_has_gone() -> None:
+    feed = Feed()
+    for _ in range(50):
+        feed.frames(9)
+        feed.frames(1, late=15)
+    assert feed.estimator.spread == pytest.approx(15, abs=1)
+    feed.frames(420)
+    assert feed.estimator.spread <= 1
+
+
+def test_a_lasting_change_of_the_path_in_either_direction_does_not_pass_for_jitter() -> None:
+    feed = Feed()
+    feed.frames(500)
+    feed.frames(250, late=30)
+    assert feed.estimator.base == 1030
+    assert feed.estimator.spread == 0
+    feed.frames(250)
+    assert feed.estimator.base == 1000
+    assert feed.estimator.spread == 0
+
+
+def test_a_talkspurt_whose_pts_moved_against_time_gets_its_own_base() -> None:
+    feed = Feed()
+    feed.frames(100)
+    feed.offset += 400
+    feed.frames(1, start=True)
+    assert feed.estimator.base == 1400
+    feed.offset -= 500
+    feed.frames(1, start=True)
+    assert feed.estimator.base == 900
+
+
+def test_a_late_first_frame_of_a_talkspurt_does_not_hide_its_lateness() -> None:
+    feed = Feed()
+    feed.frames(100)
+    feed.offset += 400
+    feed.frames(1, late=12, start=True)
+    assert feed.estimator.base == 1400
+
+
+def test_without_send_times_a_talkspurt_within_the_ceiling_keeps_the_base() -> None:
+    feed = Feed(send_times=False)
+    feed.frames(100)
+    feed.frames(1, late=20, start=True)
+    assert feed.estimator.base == 1000
+    feed.frames(1, late=200, start=True)
+    assert feed.estimator.base == 1200
+
+
+def test_a_short_silence_keeps_the_base_and_a_long_one_does_not() -> None:
+    feed = Feed()
+    feed.frames(100)
+    feed.pts += 2000
+    feed.frames(1, late=7)
+    assert feed.estimator.base == 1000
+    feed.pts += 5000
+    feed.frames(1, late=7)
+    assert feed.estimator.base == 1007
+
+
+def test_a_burst_is_late_at_its_start_and_early_at_its_end() -> None:
+    estimator = DelayEstimator(0, 60)
+    early = 0.0
+    for burst in range(5):
+        for index in range(6):
+            end = (burst * 6 + index + 1) * FRAME
+            early = estimator.observe(end, FRAME, burst * 48.0, burst * 48.0, talkspurt_start=False, repaired=False)
+        estimator.update(burst * 48.0)
+    assert early == 40
+    assert estimator.spread == 40
+
+
+def test_a_source_in_real_time_is_never_early() -> None:
+    assert Feed().frames(10) == 0
+
+
+def test_repaired_frames_weigh_more_and_are_remembered_longer() -> None:
+    plain, repaired = Feed(), Feed()
+    for _ in range(8):
+        plain.frames(200)
+        plain.frames(1, late=30)
+        repaired.frames(200)
+        repaired.frames(1, late=30, repaired=True)
+    plain.frames(150)
+    repaired.frames(150)
+    assert plain.estimator.spread == 0
+    assert repaired.estimator.spread == pytest.approx(30, abs=1)
+
+
+def test_prefetched_frames_tell_of_the_network_only() -> None:
+    estimator = DelayEstimator(0, 60)
+    for index in range(100):
+        estimator.observe_ahead(FRAME, index * 2.0 + (10.0 if index % 10 == 0 else 0.0), index * 2.0)
+    estimator.update(1000)
+    assert estimator.base is None
+    assert estimator.spread == pytest.approx(10, abs=1)
+
+
+def test_prefetched_frames_without_send_time_tell_nothing() -> None:
+    estimator = DelayEstimator(0, 60)
+    for index in range(100):
+        estimator.observe_ahead(FRAME, index * 20.0, None)
+    estimator.update(1000)
+    assert estimator.spread == 0
+
+
+def test_a_clock_that_jumps_starts_anew() -> None:
+    feed = Feed()
+    feed.frames(100)
+    feed.offset += 40_000
+    feed.frames(1)
+    assert feed.estimator.base == 41_000
+    feed.offset -= 80_000
+    feed.frames(1)
+    assert feed.estimator.base == -39_000
+
+
+def test_the_target_is_computed_ten_times_a_second() -> None:
+    estimator = DelayEstimator(0, 60)
+    assert estimator.update(0.0)
+    assert not estimator.update(39.0)
+    assert estimator.update(40.0)
+    assert estimator.update(-1e6)
