@@ -12,6 +12,7 @@ import pytest
 
 from voicestream.codepoints import ErrorCode, FrameType, MessageType
 from voicestream.config import Track
+from voicestream.core.recovery.fec import Repair, RepairDecoder, Source
 from voicestream.errors import ProtocolError
 from voicestream.wire import (
     Accept,
@@ -230,7 +231,9 @@ class Runner:
         return tick_delta(value["a"], value["b"]), int
 
     def repair(self, value: dict[str, Any]) -> tuple[Any, Any]:
-        return repair_symbol(value["key"], value["sources"]), str
+        symbol = repair_symbol(value["key"], value["sources"])
+        check_recovery(value["key"], value["sources"], bytes.fromhex(symbol))
+        return symbol, str
 
     def conversation(self, value: dict[str, Any]) -> tuple[Any, Any]:
         return run_conversation(value["steps"]), str
@@ -256,6 +259,18 @@ def repair_symbol(key: int, sources: list[dict[str, Any]]) -> str:
         source = (bytes([flags]) + len(payload).to_bytes(2, "big") + payload).ljust(size, b"\0")
         symbol = bytearray(a ^ multiply(coefficient, b) for a, b in zip(symbol, source, strict=True))
     return symbol.hex()
+
+
+def check_recovery(key: int, contents: list[dict[str, Any]], symbol: bytes) -> None:
+    """Whichever source is lost, the package's decoder gets it back from the others and the repair."""
+    sources = [Source(**fields(content)) for content in contents]
+    window = tuple(sorted((source.pts for source in sources), reverse=True))
+    for lost in sources:
+        decoder = RepairDecoder()
+        for source in sources:
+            if source is not lost:
+                assert decoder.source(source) == []
+        assert decoder.repair(Repair(key=key, window=window, symbol=symbol)) == [lost]
 
 
 def run_conversation(steps: list[dict[str, Any]]) -> str:
