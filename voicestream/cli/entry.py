@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -42,6 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0, or 1 after a sentence on stderr. Usage errors leave with `SystemExit` 2, as argparse does.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a bar or a dash must not end the command.
+            stream.reconfigure(errors="replace")
     options = build_parser().parse_args(argv)
     try:
         status: int = options.run(options)

@@ -14,7 +14,7 @@ __all__ = ["Meter", "ProgressBar", "meter_line"]
 
 TTY_STEP_S: Final = 0.25
 LOG_STEP_S: Final = 1.0
-BAR_WIDTH: Final = 28
+BAR_WIDTH: Final = 18
 
 
 class Measured(Protocol):
@@ -24,15 +24,21 @@ class Measured(Protocol):
 
 
 def meter_line(stats: CallStats) -> str:
-    """The state of a call in one line."""
-    path, playout = stats.path, stats.playout
+    """The state of a call in one line that fits a terminal of 80 columns."""
+    playout = stats.playout
     minutes, seconds = divmod(stats.duration_s, 60)
-    rtt = "–" if path.rtt_ms is None else f"{path.rtt_ms:.0f}"
     return (
-        f"{minutes:02.0f}:{seconds:04.1f}  rtt {rtt} ms  bitrate {stats.sent.bitrate_bps / 1e3:.0f} kbps  "
-        f"buffer {playout.level_ms:.0f}/{playout.target_ms:.0f} ms  lost {100 * path.loss_share:.1f} %  "
-        f"concealed {100 * playout.concealed_share:.2f} %"
+        f"{minutes:02.0f}:{seconds:04.1f}  {_rtt(stats)}  {stats.sent.bitrate_bps / 1e3:.0f} kbps  "
+        f"buffer {playout.level_ms:.0f}/{playout.target_ms:.0f} ms  {_quality(stats)}"
     )
+
+
+def _rtt(stats: CallStats) -> str:
+    return "rtt – ms" if stats.path.rtt_ms is None else f"rtt {stats.path.rtt_ms:.0f} ms"
+
+
+def _quality(stats: CallStats) -> str:
+    return f"lost {100 * stats.path.loss_share:.1f} %  concealed {100 * stats.playout.concealed_share:.2f} %"
 
 
 class _Line:
@@ -105,7 +111,7 @@ class ProgressBar:
         share = min(1.0, at / max(self._seconds, 1e-9))
         done = round(share * BAR_WIDTH)
         bar = "█" * done + "░" * (BAR_WIDTH - done)
-        self._line.show(f"{bar} {min(at, self._seconds):4.1f} of {self._seconds:.0f} s  {meter_line(stats)[9:]}")
+        self._line.show(f"{bar} {min(at, self._seconds):4.1f} of {self._seconds:.0f} s  {_rtt(stats)}  {_quality(stats)}")
 
     def __enter__(self) -> ProgressBar:
         return self
