@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voicestream.audio.resample import Resampler, to_channels, to_int16
+from voicestream.audio.resample import resample, to_channels, to_int16
 from voicestream.errors import AudioError
 
 __all__ = ["WavAudio", "WavWriter", "load_wav", "read_wav", "write_wav"]
@@ -63,7 +63,7 @@ def read_wav(
 
     Args:
         path: The file; see `load_wav` for the forms it may have.
-        sample_rate_hz: Rate of the result, 8000 to 192000.
+        sample_rate_hz: Rate of the result.
         channels: 1 or 2: others are mixed or copied.
         dtype: "int16", or "float32" from -1 to 1.
 
@@ -76,7 +76,7 @@ def read_wav(
     wav = load_wav(path)
     pcm = to_channels(wav.pcm, channels)
     if wav.sample_rate_hz != sample_rate_hz:
-        pcm = _resampled(pcm, wav.sample_rate_hz, sample_rate_hz, os.fspath(path))
+        pcm = resample(pcm, wav.sample_rate_hz, sample_rate_hz)
     return to_int16(pcm) if dtype == "int16" else pcm
 
 
@@ -167,13 +167,6 @@ def _samples(form: _Format, data: bytes) -> NDArray[np.float32]:
     else:
         values = np.frombuffer(data, dtype="<i4").astype(np.float32) / np.float32(2147483648.0)
     return values if form.channels == 1 else values.reshape(-1, form.channels)
-
-
-def _resampled(pcm: NDArray[np.float32], have_hz: int, want_hz: int, name: str) -> NDArray[np.float32]:
-    if not 8000 <= have_hz <= 192000:
-        raise AudioError(f"{name} has {have_hz} Hz, which cannot be converted: only 8000 to 192000 Hz can")
-    resampler = Resampler(have_hz, want_hz, 1 if pcm.ndim == 1 else pcm.shape[1])
-    return np.concatenate((resampler.push(pcm), resampler.flush()))
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

@@ -1,32 +1,28 @@
-"""Streaming conversion of the sampling rate, and of the number of channels.
+"""Conversion of the sampling rate and of the number of channels.
 
-soxr's constant-rate mode hands out its result in blocks of up to 170 ms; its variable-rate mode gives every sample as soon as
-the filter allows, but that filter has 240 samples of the lower rate: 5 ms at 48 kHz, 30 ms at 8 kHz. So soxr converts between
-high rates only, and whole-number steps below are made by short filters of our own, which wait for 24 samples of the lower rate.
+A whole recording is converted by soxr. A stream is not: soxr hands out the result of a stream in blocks of 10 to 170 ms, and
+a call cannot wait for them. The streaming filter here gives every sample as soon as it can be known, which is 24 samples of the
+lower rate later (3 ms at 8 kHz), or 40 from 32 kHz on (0.9 ms at 44.1 kHz).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import soxr
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["Resampler", "to_channels", "to_float", "to_int16"]
+__all__ = ["Resampler", "resample", "to_channels", "to_float", "to_int16"]
 
 Floats = NDArray[np.float32]
 Pcm = NDArray[np.int16]
 
-_HALF_LENGTH: Final = 24
-"""Samples of the lower rate on either side of the filter's middle."""
-_COMMON_RATE_HZ: Final = 192000
-"""Highest rate over which two whole-number steps replace soxr."""
-_KAISER_BETA: Final = 6.0
-_HIGH_RATE_HZ: Final = 32000
-"""soxr converts only where both rates are at least this."""
+_MAX_EXACT_PHASES: Final = 1024
+"""Ratios with more phases than this are interpolated between `_PHASES` of them."""
+_PHASES: Final = 512
 
 
 def to_int16(pcm: NDArray[np.floating]) -> Pcm:
@@ -61,130 +57,14 @@ def to_channels(pcm: NDArray[Any], channels: int) -> NDArray[Any]:
     return single if channels == 1 else np.repeat(single.reshape(-1, 1), channels, axis=1)
 
 
-class _Stage(Protocol):
-    def push(self, pcm: Floats) -> Floats: ...
-
-    def flush(self) -> Floats: ...
-
-    @property
-    def delay_s(self) -> float: ...
-
-
-def _low_pass(factor: int) -> Floats:
-    """Windowed sinc for a whole-number step, `factor` points to each sample of the lower rate."""
-    positions = np.arange(-_HALF_LENGTH * factor, _HALF_LENGTH * factor + 1) / factor
-    # The cut lies so that the transition ends at the lower rate's half; 0.074 of the rate is its width for this window.
-    cut = 1.0 - 0.074
-    taps = cut * np.sinc(cut * positions) * np.kaiser(len(positions), _KAISER_BETA)
-    scaled: Floats = (taps / taps.sum()).astype(np.float32)
-    return scaled
-
-
-class _Up:
-    """Raises the rate by a whole number."""
-
-    def __init__(self, rate_hz: int, factor: int, channels: int) -> None:
-        taps = _low_pass(factor) * factor
-        width = 2 * _HALF_LENGTH + 1
-        padded = np.concatenate((taps, np.zeros(factor - 1, dtype=np.float32)))
-        # Column p holds the taps that meet the window's samples, oldest first, for the p-th new sample.
-        self._phases = np.ascontiguousarray(padded.reshape(width, factor)[::-1])
-        self._factor = factor
-        self._width = width
-        # The window needs 24 samples on either side: the first output waits for 24 samples after the first input.
-        self._kept: Floats = np.zeros((_HALF_LENGTH, channels), dtype=np.float32)
-        self.delay_s = _HALF_LENGTH / rate_hz
-
-    def push(self, pcm: Floats) -> Floats:
-        joined = np.concatenate((self._kept, pcm))
-        if len(joined) < self._width:
-            self._kept = joined
-            return joined[:0]
-        windows = sliding_window_view(joined, self._width, axis=0)  # (n, channels, width)
-        out = (windows @ self._phases).transpose(0, 2, 1)
-        self._kept = joined[len(windows) :].copy()
-        return np.ascontiguousarray(out.reshape(-1, joined.shape[1]), dtype=np.float32)
-
-    def flush(self) -> Floats:
-        return self.push(np.zeros((_HALF_LENGTH, self._kept.shape[1]), dtype=np.float32))
-
-
-class _Down:
-    """Lowers the rate by a whole number."""
-
-    def __init__(self, rate_hz: int, factor: int, channels: int) -> None:
-        self._taps = _low_pass(factor)[::-1].copy()
-        self._factor = factor
-        self._half = _HALF_LENGTH * factor
-        self._kept: Floats = np.zeros((self._half, channels), dtype=np.float32)
-        self.delay_s = self._half / rate_hz
-        self._taken = 0
-        self._made = 0
-
-    def push(self, pcm: Floats) -> Floats:
-        self._taken += len(pcm)
-        joined = np.concatenate((self._kept, pcm))
-        width = len(self._taps)
-        if len(joined) < width:
-            self._kept = joined
-            return joined[:0]
-        windows = sliding_window_view(joined, width, axis=0)[:: self._factor]
-        out = windows @ self._taps
-        self._kept = joined[len(windows) * self._factor :].copy()
-        self._made += len(out)
-        return np.ascontiguousarray(out, dtype=np.float32)
-
-    def flush(self) -> Floats:
-        wanted = -(-self._taken // self._factor) - self._made
-        zeros = np.zeros((self._half + self._factor, self._kept.shape[1]), dtype=np.float32)
-        return self.push(zeros)[: max(wanted, 0)]
-
-
-class _Soxr:
-    """Any ratio between high rates."""
-
-    def __init__(self, in_rate_hz: int, out_rate_hz: int, channels: int) -> None:
-        self._stream: Any = soxr.ResampleStream(in_rate_hz, out_rate_hz, channels, dtype="float32", quality="HQ", vr=True)
-        self._channels = channels
-        self.delay_s = self._measure(in_rate_hz, out_rate_hz)
-
-    def _measure(self, in_rate_hz: int, out_rate_hz: int) -> float:
-        """soxr reports what is pending only after it has been fed."""
-        block = np.zeros((in_rate_hz // 10, self._channels), dtype=np.float32)
-        made = len(self._stream.resample_chunk(block))
-        self._stream.clear()
-        return max(0.0, len(block) / in_rate_hz - made / out_rate_hz)
-
-    def push(self, pcm: Floats) -> Floats:
-        out: Floats = self._stream.resample_chunk(np.ascontiguousarray(pcm))
-        return out.reshape(-1, self._channels)
-
-    def flush(self) -> Floats:
-        out: Floats = self._stream.resample_chunk(np.zeros((0, self._channels), dtype=np.float32), last=True)
-        self._stream.clear()
-        return out.reshape(-1, self._channels)
-
-
-def _stages(in_rate_hz: int, out_rate_hz: int, channels: int) -> list[_Stage]:
-    if in_rate_hz == out_rate_hz:
-        return []
-    if out_rate_hz % in_rate_hz == 0:
-        return [_Up(in_rate_hz, out_rate_hz // in_rate_hz, channels)]
-    if in_rate_hz % out_rate_hz == 0:
-        return [_Down(in_rate_hz, in_rate_hz // out_rate_hz, channels)]
-    common = math.lcm(in_rate_hz, out_rate_hz)
-    if common <= _COMMON_RATE_HZ:
-        return [_Up(in_rate_hz, common // in_rate_hz, channels), _Down(common, common // out_rate_hz, channels)]
-    first = max(1, -(-_HIGH_RATE_HZ // in_rate_hz))
-    last = max(1, -(-_HIGH_RATE_HZ // out_rate_hz))
-    stages: list[_Stage] = []
-    if first > 1:
-        stages.append(_Up(in_rate_hz, first, channels))
-    if in_rate_hz * first != out_rate_hz * last:
-        stages.append(_Soxr(in_rate_hz * first, out_rate_hz * last, channels))
-    if last > 1:
-        stages.append(_Down(out_rate_hz * last, last, channels))
-    return stages
+def _filter(rate_hz: int, half: int, shape: float, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Windowed sinc that passes what `rate_hz` can hold; `positions` in samples of that rate."""
+    # The middle of the transition lies so that the transition ends at the band's edge.
+    stop_db = shape / 0.1102 + 8.7
+    cut = 1.0 - (stop_db - 8.0) / (2.285 * 2 * half) / (2 * np.pi)
+    inside = np.clip(1.0 - (positions / half) ** 2, 0.0, None)
+    taps: NDArray[np.float64] = cut * np.sinc(cut * positions) * np.i0(shape * np.sqrt(inside)) / np.i0(shape) * (inside > 0)
+    return taps
 
 
 class Resampler:
@@ -203,27 +83,93 @@ class Resampler:
         self.in_rate_hz = in_rate_hz
         self.out_rate_hz = out_rate_hz
         self.channels = channels
-        self._stages = _stages(in_rate_hz, out_rate_hz, channels)
+        common = math.gcd(in_rate_hz, out_rate_hz)
+        # Output k lies at input k * down / up.
+        self._up = out_rate_hz // common
+        self._down = in_rate_hz // common
+        low = min(in_rate_hz, out_rate_hz)
+        half, shape = (40, 8.0) if low >= 32000 else (24, 6.0)
+        self._half = math.ceil(half * in_rate_hz / low)
+        self._table = self._make_table(low, half, shape)
+        self._begin()
+
+    def _make_table(self, low: int, half: int, shape: float) -> Floats:
+        """A row of taps, oldest sample first, for every place between two input samples that an output can have."""
+        phases = self._up if self._up <= _MAX_EXACT_PHASES else _PHASES
+        places = np.arange(phases + 1)[:, np.newaxis] / phases
+        samples = np.arange(2 * self._half)[np.newaxis, :] - (self._half - 1)
+        taps = _filter(low, half, shape, (samples - places) * low / self.in_rate_hz)
+        table: Floats = (taps / taps.sum(axis=1, keepdims=True)).astype(np.float32)
+        return table
+
+    def _begin(self) -> None:
+        # Channels first: the filter then runs over neighbours in memory.
+        self._kept: Floats = np.zeros((self.channels, self._half - 1), dtype=np.float32)
+        # Of the next output, in input samples times `_up`, counted from the window that begins with the kept samples.
+        self._position = 0
+        self._taken = 0
+        self._made = 0
 
     @property
     def latency(self) -> float:
         """Output samples that are still to come for the input so far: the delay of the conversion."""
-        return sum(stage.delay_s for stage in self._stages) * self.out_rate_hz
+        return 0.0 if self._up == self._down else self._half * self.out_rate_hz / self.in_rate_hz
 
     def push(self, pcm: Floats) -> Floats:
         """The part of the result that is ready."""
         block = np.asarray(pcm, dtype=np.float32).reshape(-1, self.channels)
-        for stage in self._stages:
-            block = stage.push(block)
+        self._taken += len(block)
+        if self._up != self._down:
+            block = self._convert(block)
+        self._made += len(block)
         return self._shape(block)
 
     def flush(self) -> Floats:
         """The rest of the result. What is pushed after it is a new signal."""
+        wanted = -(-self._taken * self._up // self._down) - self._made
         rest = np.zeros((0, self.channels), dtype=np.float32)
-        for stage in self._stages:
-            rest = np.concatenate((stage.push(rest), stage.flush()))
-        self._stages = _stages(self.in_rate_hz, self.out_rate_hz, self.channels)
+        if self._up != self._down:
+            rest = self._convert(np.zeros((self._half + 1, self.channels), dtype=np.float32))[:wanted]
+        self._begin()
         return self._shape(rest)
+
+    def _convert(self, block: Floats) -> Floats:
+        """All outputs that can be made now; what the later ones need is kept."""
+        joined = np.concatenate((self._kept, block.T), axis=1)
+        width = 2 * self._half
+        last = (joined.shape[1] - width + 1) * self._up - 1 - self._position
+        count = last // self._down + 1 if last >= 0 else 0
+        out = np.zeros((self.channels, 0), dtype=np.float32)
+        if count:
+            windows = sliding_window_view(joined, width, axis=1)
+            if self._up == 1:
+                chosen = windows[:, self._position :: self._down][:, :count]
+                out = np.einsum("cnw,w->cn", chosen, self._table[0])
+            else:
+                starts, phases = np.divmod(self._position + self._down * np.arange(count), self._up)
+                out = np.einsum("cnw,nw->cn", windows[:, starts], self._taps(phases))
+        self._position += count * self._down
+        gone = min(self._position // self._up, joined.shape[1])
+        self._position -= gone * self._up
+        self._kept = joined[:, gone:].copy()
+        return np.ascontiguousarray(out.T)
+
+    def _taps(self, phases: NDArray[np.int64]) -> Floats:
+        rows = len(self._table) - 1
+        if rows == self._up:
+            return self._table[phases]
+        exact = phases * (rows / self._up)
+        whole = exact.astype(np.int64)
+        part = (exact - whole).astype(np.float32)[:, np.newaxis]
+        lower = self._table[whole]
+        between: Floats = lower + (self._table[whole + 1] - lower) * part
+        return between
 
     def _shape(self, block: Floats) -> Floats:
         return block.reshape(-1) if self.channels == 1 else block
+
+
+def resample(pcm: Floats, in_rate_hz: int, out_rate_hz: int) -> Floats:
+    """A whole recording, (n,) or (n, channels), at another rate."""
+    out: Floats = soxr.resample(pcm, in_rate_hz, out_rate_hz, quality="HQ")
+    return out

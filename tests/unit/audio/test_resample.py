@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from voicestream.audio.resample import Resampler, to_channels, to_float, to_int16
+from voicestream.audio.resample import Resampler, resample, to_channels, to_float, to_int16
 
 PAIRS = [
     (8000, 48000), (16000, 48000), (24000, 48000), (48000, 8000), (48000, 16000), (44100, 48000), (48000, 44100), (32000, 48000),
@@ -25,10 +25,7 @@ def test_a_tone_keeps_its_height_strength_and_place(have: int, want: int) -> Non
     out, _ = convert(tone, have, want, have // 50)
     middle = slice(want // 8, want * 3 // 8)
     expected = 0.5 * np.sin(2 * np.pi * hz * np.arange(len(out)) / want)
-    # soxr's variable-rate mode places samples to within 50 µs or so; the whole-number steps are exact.
-    phase = 2 * np.pi * hz * 60e-6
-    assert np.abs(out[middle] - expected[middle]).max() < 0.01 + 0.5 * phase
-    assert np.sqrt(np.mean(out[middle] ** 2)) == pytest.approx(0.5 / np.sqrt(2), rel=0.01)
+    assert np.abs(out[middle] - expected[middle]).max() < 0.001
 
 
 @pytest.mark.parametrize(("have", "want"), PAIRS)
@@ -47,7 +44,7 @@ def test_the_latency_is_what_is_reported_and_short(have: int, want: int) -> None
         fed += have // 100
         pending.append(fed * want / have - got)
     assert max(pending[5:]) <= resampler.latency + 2
-    assert resampler.latency / want < 0.012
+    assert resampler.latency / want <= 0.0031
     # Even from block to block: a device that asks for 10 ms gets them.
     assert max(pending[5:]) - min(pending[5:]) <= max(2, want / have + 1)
 
@@ -60,7 +57,7 @@ def test_what_the_lower_rate_cannot_hold_is_removed(have: int, want: int) -> Non
     assert np.sqrt(np.mean(out[want // 8 : want * 3 // 8] ** 2)) < 0.5 * 10 ** (-55 / 20)
 
 
-@pytest.mark.parametrize(("have", "want"), [(16000, 48000), (44100, 48000), (48000, 8000), (22050, 16000)])
+@pytest.mark.parametrize(("have", "want"), [(16000, 48000), (44100, 48000), (48000, 8000), (22050, 16000), (48001, 48000)])
 def test_the_block_length_does_not_change_the_result(have: int, want: int) -> None:
     noise = np.random.default_rng(3).standard_normal(have // 10).astype(np.float32)
     whole, _ = convert(noise, have, want, len(noise))
@@ -88,6 +85,15 @@ def test_after_a_flush_a_new_signal_begins() -> None:
     first = np.concatenate((resampler.push(tone), resampler.flush()))
     second = np.concatenate((resampler.push(tone), resampler.flush()))
     assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_recording_is_converted_as_a_whole(channels: int) -> None:
+    tone = (0.5 * np.sin(2 * np.pi * 1000 * np.arange(44100) / 44100)).astype(np.float32)
+    out = resample(tone if channels == 1 else np.stack((tone, tone), axis=1), 44100, 16000)
+    assert out.shape == ((16000,) if channels == 1 else (16000, 2))
+    expected = 0.5 * np.sin(2 * np.pi * 1000 * np.arange(16000) / 16000)
+    assert np.abs(out.reshape(16000, -1)[2000:14000, 0] - expected[2000:14000]).max() < 0.001
 
 
 @pytest.mark.parametrize(("have", "want", "name"), [(7999, 48000, "in_rate_hz"), (48000, 192001, "out_rate_hz")])
