@@ -57,7 +57,7 @@ class PlayedLog:
         if self._pending is not None and self._pending.number == number:
             self._pending = self._pending._replace(to_pts=to_pts)
             return
-        heard = self.played_pts or 0 if estimate is None else estimate
+        heard = max(self.played_pts or 0, estimate or 0)
         deadline = now + CLEARED_GRACE if self._pending is None else self._pending.deadline
         self._pending = _PendingClear(number, to_pts, min(heard, to_pts), deadline)
 
@@ -95,5 +95,5 @@ class PlayedLog:
         assert pending is not None  # both callers have looked
         self._pending = None
         self._settled = pending.number
-        heard = pts if pts < pending.to_pts else pending.estimate  # VS-8.2-2, VS-8.2-3
+        heard = max(pts, min(self.played_pts or 0, pending.to_pts)) if pts < pending.to_pts else pending.estimate  # VS-8.2-2, VS-8.2-3
         return Cleared(track=self.track, number=pending.number, heard_pts=heard)

@@ -43,6 +43,22 @@ def test_a_clear_is_answered_with_what_the_player_reports_next() -> None:
     assert log.next_timer() is None
 
 
+def test_the_players_word_counts_more_than_the_estimate_but_takes_nothing_back() -> None:
+    log = PlayedLog(0)
+    log.played(100, 10.0)
+    log.clear(1, 400, 130, 10.1)
+    assert log.played(110, 10.12)[0] == Cleared(number=1, heard_pts=110)
+    log.clear(2, 500, 130, 10.3)
+    assert log.played(90, 10.32)[0] == Cleared(number=2, heard_pts=110)
+
+
+def test_what_was_reported_as_played_was_heard_though_the_playout_knows_less() -> None:
+    log = PlayedLog(0)
+    log.played(100, 10.0)
+    log.clear(1, 400, 0, 10.1)
+    assert log.due(11.0) == [Cleared(number=1, heard_pts=100)]
+
+
 def test_a_report_from_beyond_the_clear_says_nothing_about_what_was_heard_before() -> None:
     log = PlayedLog(0)
     log.played(100, 10.0)
