@@ -18,7 +18,7 @@ class PlayoutAccount:
     """Counters since the playout began; none ever falls.
 
     At every moment ``frames_received`` equals ``frames_played + frames_late + frames_discarded + frames_duplicate +
-    frames_expired`` and the frames still held, and ``produced_units`` equals ``played_units + inserted_units -
+    frames_expired`` and the frames still held (VS-16-5), and ``produced_units`` equals ``played_units + inserted_units -
     removed_units + concealed_units + silence_units``.
 
     Attributes:

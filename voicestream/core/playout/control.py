@@ -49,7 +49,7 @@ class _Call:
 
 
 class StretchControl:
-    """Watches the calls of the executor and says by how much the next frame should be longer or shorter.
+    """Watches the calls of the executor and says by how much the next frame should be longer or shorter. VS-16-4
 
     The slack of a call is the time since the frame asked for would have arrived had it been as quick as the quickest. A
     device takes audio in blocks and the buffer holds it in frames, so slack moves only in steps of their common measure,

@@ -111,7 +111,7 @@ class DelayEstimator:
 
     @property
     def target(self) -> float:
-        """Delay behind the quickest to play at: the spread and a margin, at most the ceiling."""
+        """Delay behind the quickest to play at: the spread and a margin, at most the ceiling. VS-16-2"""
         return min(float(self.ceiling), self.spread + MARGIN_UNITS)
 
     def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, *, talkspurt_start: bool, repaired: bool) -> float:

@@ -166,7 +166,7 @@ class Director:
         change = 0
         late = self._credit > 0
         merging = self._run.units > 0
-        if not self._intake.gate.is_ahead(frame.pts) and delay.base is not None:  # VS-4.8-1
+        if not self._intake.gate.is_ahead(frame.pts) and delay.base is not None:  # VS-4.8-1 VS-16-3
             if late:
                 self._control.moved(self._now)
             self._control.observe(self._now, self._now - front.end, held, self._now - arrival)
@@ -271,7 +271,7 @@ class Director:
         self.fall_silent()
 
     def _pass_cut(self) -> None:
-        """What lay before a clear has been played: go on behind it."""
+        """What lay before a clear has been played: go on behind it, and count nothing between as lost. VS-8.1-9"""
         gate = self._intake.gate
         gate.cut = None
         self._intake.playhead = max(self._intake.playhead, gate.floor)

@@ -56,7 +56,7 @@ class Gate:
             self.cut = from_pts
 
     def admits(self, frame: MediaFrame) -> bool:
-        """Whether `frame` may still be played as far as clears and the finish are concerned."""
+        """Whether `frame` may still be played as far as clears and the finish are concerned. VS-16-1"""
         if self.finish is not None and frame.pts >= self.finish:
             return False
         if self._number is None:
