@@ -28,7 +28,6 @@ from voicestream.errors import InsecureWarning
 from voicestream.quic.certificates import make_certificate, write_certificate
 
 RATE = 48000
-PORT = 4433
 TAIL_S = 0.3
 """What the client's card plays on after the far end's last sample."""
 
@@ -104,8 +103,8 @@ class Server:
             certfile, keyfile = Path(folder, "cert.pem"), Path(folder, "key.pem")
             certificate, key, _ = make_certificate([options.host])
             write_certificate(certificate, key, certfile, keyfile)
-            server = await voicestream.serve(self.take, options.host, PORT, certfile=certfile, keyfile=keyfile, sample_rate_hz=RATE)
-            note(f"listening on {options.host} port {PORT}")
+            server = await voicestream.serve(self.take, options.host, options.port, certfile=certfile, keyfile=keyfile, sample_rate_hz=RATE)
+            note(f"listening on {options.host} port {options.port}")
             while time.monotonic() < end and not os.path.exists(options.out + ".stop"):
                 await asyncio.sleep(0.05)
             self.save()
@@ -127,7 +126,7 @@ async def client(options: argparse.Namespace, lab: Any) -> None:
     warnings.simplefilter("ignore", InsecureWarning)
     speech = lab.load_speech(options.wav, RATE, options.seconds)
     meter, speaker = lab.Meter(), None
-    async with voicestream.connect(f"voicestream://{options.to}:{PORT}/netlab", insecure=True, sample_rate_hz=RATE) as call:
+    async with voicestream.connect(f"voicestream://{options.to}:{options.port}/netlab", insecure=True, sample_rate_hz=RATE) as call:
         note("accepted")
         meter.start()
         microphone = lab.Microphone(speech, RATE)
@@ -155,6 +154,7 @@ def parse() -> argparse.Namespace:
     for role in (server, caller):
         role.add_argument("--lab", required=True, help="netlab's folder, for its soundcard.py")
         role.add_argument("--out", help="WAV of what is heard; required for the server")
+        role.add_argument("--port", type=int, default=4433, help="UDP port")
         role.add_argument("--sent", help="JSON sidecar of what is said")
     server.add_argument("--host", default="10.77.0.1", help="address to listen on")
     server.add_argument("--life", type=float, default=80, help="seconds after which it ends by itself")
