@@ -5,6 +5,7 @@ Numbers on the wire have 16 bits; both logs work with full ones and hold a bound
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -121,8 +122,9 @@ class ArrivalLog:
 class ReportSchedule:
     """When a report leaves, and what it may cost.
 
-    Reports ride on datagrams that leave anyway; alone they leave at least every 100 ms while something arrives that calls for them.
-    Their bytes are kept at 5 % of what they report on, so far as the 100 ms allow.
+    Reports ride on datagrams that leave anyway. Alone they leave when such a datagram is not in sight: every 100 ms while something
+    arrives that calls for them, and no later than 100 ms after it. Their bytes are kept at 5 % of what they report on, as far as that
+    allows; a report that rides is always better than one alone, which costs a packet.
 
     Attributes:
         sent: Reports sent.
@@ -133,11 +135,14 @@ class ReportSchedule:
     LEAN_RIDE_INTERVAL: Final = 0.08
     MAX_INTERVAL: Final = 0.1  # VS-9.1-1
     PATIENCE: Final = 0.02
+    """Seconds that a report waits for a datagram to ride on while none leaves regularly."""
     SHARE: Final = 0.05  # VS-9.1-3
     _MAX_CREDIT: Final = 200.0
     _LEAN_PLAYOUT: Final = 4
+    _MAX_GAP: Final = 0.2
+    _SLACK: Final = 0.005
 
-    __slots__ = ("_again", "_credit", "_last_at", "_since_playout", "_waiting_since", "sent", "sent_bytes")
+    __slots__ = ("_again", "_chance_at", "_credit", "_gap", "_last_at", "_since_playout", "_waiting_since", "sent", "sent_bytes")
 
     def __init__(self) -> None:
         self.sent = 0
@@ -147,6 +152,8 @@ class ReportSchedule:
         self._waiting_since: float | None = None
         self._again = False
         self._since_playout = 0
+        self._chance_at: float | None = None
+        self._gap = math.inf  # seconds between the last two datagrams of ours that a report could ride on
 
     def arrived(self, wire_bytes: int, now: float, *, eliciting: bool) -> None:
         """A datagram came; `eliciting` when it holds more than reports and padding (or nothing at all, a keepalive)."""
@@ -169,12 +176,23 @@ class ReportSchedule:
         """Whether the next report should cover again what the last one told; not when far beyond the share."""
         return self._credit > -self._MAX_CREDIT
 
+    def chance(self, now: float) -> None:
+        """A datagram leaves now that a report can ride on."""
+        if self._chance_at is not None and now > self._chance_at:
+            self._gap = now - self._chance_at
+        self._chance_at = now
+
     def rides(self, now: float) -> bool:
         """Whether a report should ride on a datagram that leaves now."""
         if self._waiting_since is None and not self._again:
             return False
-        interval = self.RIDE_INTERVAL if self.rich else self.LEAN_RIDE_INTERVAL
-        return self._last_at is None or now - self._last_at >= interval
+        if self._last_at is None:
+            return True
+        passed = now - self._last_at
+        if passed < self.RIDE_INTERVAL:
+            return False
+        # Beyond the share a report is put off, but not so that it would have to leave alone.
+        return self.rich or passed >= self.LEAN_RIDE_INTERVAL or passed + self._gap > self.MAX_INTERVAL
 
     def due_alone(self, now: float) -> bool:
         """Whether a report should leave in a datagram of its own."""
@@ -183,12 +201,19 @@ class ReportSchedule:
 
     def next_timer(self) -> float | None:
         """When a report will have to leave by itself, or None."""
+        last_at = self._last_at
         if self._waiting_since is not None:
-            soon = self._waiting_since + self.PATIENCE
-            return soon if self._last_at is None else max(soon, self._last_at + self.MAX_INTERVAL)
-        if self._again and self._last_at is not None:
-            return self._last_at + self.MAX_INTERVAL
+            soon = self._waiting_since + self._patience(self._waiting_since)
+            return soon if last_at is None else max(soon, last_at + self.MAX_INTERVAL)
+        if self._again and last_at is not None:
+            return last_at + self.MAX_INTERVAL + self._patience(last_at)
         return None
+
+    def _patience(self, since: float) -> float:
+        """Seconds worth waiting from `since` on for a datagram to ride on, given how regularly they leave."""
+        if self._chance_at is None or self._gap > self._MAX_GAP or since - self._chance_at > self._gap + self._SLACK:
+            return self.PATIENCE
+        return min(self.MAX_INTERVAL, max(self.PATIENCE, self._gap + self._SLACK))
 
     def left(self, size: int, now: float, *, with_playout: bool) -> None:
         """A report of this many bytes leaves now."""

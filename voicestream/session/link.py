@@ -10,7 +10,6 @@ from voicestream.codepoints import ErrorCode
 from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
 from voicestream.errors import ProtocolError
-from voicestream.media import SourceKind
 from voicestream.session.grease import Grease
 from voicestream.session.hub import Hub
 from voicestream.session.planner import Planner
@@ -51,8 +50,7 @@ class Link:
             frames.PaddingFrame: lambda frame, now: None,
             frames.UnknownFrame: self._count_unknown,
             frames.CopyFrame: self._count_unused,
-            frames.RepairFrame: self._count_unused,
-            frames.MissingFrame: self._count_unused,
+            frames.MissingFrame: lambda frame, now: tracks.on_missing(frame, now, self.reports.clock.rtt),
             frames.ProbeFrame: self._count_unused,
         }
 
@@ -78,10 +76,10 @@ class Link:
             return
         send_time = reports.times.seconds(datagram.send_tick, now)
         for frame in datagram.frames:
-            if isinstance(frame, frames.AudioFrame):
-                self._tracks.incoming(frame.track).on_media(frame, SourceKind.AUDIO, now, send_time)
-            elif isinstance(frame, frames.RetransmissionFrame):
-                self._tracks.incoming(frame.track).on_media(frame, SourceKind.RETRANSMISSION, now, send_time)
+            if isinstance(frame, frames.AudioFrame | frames.RetransmissionFrame):
+                self._tracks.on_media(frame, now, send_time)
+            elif isinstance(frame, frames.RepairFrame):
+                self._tracks.on_repair(frame, now, send_time)
             elif isinstance(frame, frames.ReportFrame):
                 self._on_report(frame, datagram.send_tick, now)
             else:
@@ -111,6 +109,7 @@ class Link:
             self._tracks.on_acked(datagram)
         for datagram in feedback.lost:
             self._tracks.on_lost(datagram)
+        self._tracks.recovery.reported(feedback)
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)
 
     def _count_unknown(self, frame: Any, now: float) -> None:
@@ -128,9 +127,15 @@ class Link:
         out: list[bytes] = []
         for sender in self._tracks.senders.values():
             for bundle in sender.take(now, self._planner.plan.bundle):
+                self._tracks.recovery.ride(bundle, now)
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
-        if self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
+        for bundle in self._tracks.recovery.alone(now, self._planner.plan.bitrate_bps):
+            self._ride(bundle, now, alone=False)
+            out.append(self._seal(bundle, now))
+        questions = self._tracks.recovery.next_timer(self.reports.clock.rtt)
+        asking = questions is not None and now >= questions
+        if asking or self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
             bundle = Bundle()
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
@@ -145,6 +150,7 @@ class Link:
             self.reports.schedule.next_timer(),
             self._hub.outgoing.repeats.next_timer(),
             self.keepalive.next_timer(),
+            self._tracks.recovery.next_timer(self.reports.clock.rtt),
             *self._tracks.timers(self._planner.plan.bundle),
         ]
 
@@ -153,6 +159,8 @@ class Link:
         riders: list[frames.Frame] = []
         room = self._hub.peer.max_datagram_size - bundle.size
         schedule = self.reports.schedule
+        if not alone:
+            schedule.chance(now)
         if schedule.due_alone(now) or schedule.rides(now):
             own_bytes = HEADER_SIZE if alone and not len(self._hub.outgoing.repeats) else 0
             report = self.reports.make(now, room, self._tracks.playout_entries(), own_bytes=own_bytes, may_wait=not alone)
@@ -166,6 +174,11 @@ class Link:
                 room -= size
                 bundle.tokens.append((key, version))
                 self._hub.outgoing.repeats.sent(key, now)
+        for question in self._tracks.recovery.questions(now, self.reports.clock.rtt):
+            size = frame_size(question)
+            if size <= room:
+                riders.append(question)
+                room -= size
         grease = self._grease.frame()
         if grease is not None and frame_size(grease) <= room:
             riders.append(grease)
@@ -179,4 +192,5 @@ class Link:
         self.keepalive.sent(now)
         self._hub.counts.datagrams_sent += 1
         self._hub.counts.bytes_sent += len(data)
+        self._tracks.recovery.carried(len(data))
         return data

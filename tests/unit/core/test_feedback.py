@@ -174,6 +174,8 @@ class TestReportSchedule:
         schedule.left(100, 10.0, with_playout=True)
         self.arrived(schedule, 10.02)
         assert not schedule.rich
+        for step in range(6):
+            schedule.chance(10.0 + step * 0.01)
         assert not schedule.rides(10.06)
         assert schedule.rides(10.08)
         told = []
@@ -183,12 +185,35 @@ class TestReportSchedule:
         assert told.count(True) == 2
         assert not schedule.twice
 
+    def test_beyond_its_share_it_still_rides_when_the_next_chance_would_come_too_late(self) -> None:
+        schedule = ReportSchedule()
+        self.arrived(schedule, 10.0)
+        schedule.chance(10.0)
+        schedule.left(100, 10.0, with_playout=True)
+        self.arrived(schedule, 10.05)
+        schedule.chance(10.06)
+        assert schedule.rides(10.06)
+
+    @pytest.mark.parametrize(("gap", "patience"), [(0.02, 0.025), (0.06, 0.065), (0.12, 0.1), (0.3, 0.02)])
+    def test_it_waits_for_a_datagram_to_ride_on_as_long_as_these_leave_regularly(self, gap: float, patience: float) -> None:
+        schedule = ReportSchedule()
+        for step in range(3):
+            schedule.chance(10.0 + step * gap)
+        now = 10.0 + 2 * gap + 0.01
+        self.arrived(schedule, now)
+        assert schedule.next_timer() == pytest.approx(now + patience)
+        later = ReportSchedule()
+        later.chance(1.0)
+        later.chance(1.0 + gap)
+        self.arrived(later, 2.0)  # our talkspurt is over
+        assert later.next_timer() == pytest.approx(2.02)
+
     def test_when_media_cease_one_more_report_covers_the_last_of_them_again(self) -> None:
         schedule = ReportSchedule()
         self.arrived(schedule, 10.0)
         schedule.left(20, 10.02, with_playout=False)
-        assert schedule.next_timer() == pytest.approx(10.12)
-        schedule.left(20, 10.12, with_playout=False)
+        assert schedule.next_timer() == pytest.approx(10.14)
+        schedule.left(20, 10.14, with_playout=False)
         assert schedule.next_timer() is None
 
     @pytest.mark.parametrize(

@@ -241,9 +241,7 @@ def test_a_client_cannot_start_twice(hand) -> None:
         hand.session.start(hand.now)
 
 
-@pytest.mark.parametrize(
-    "options", [{"authority": "a" * 256}, {"path": "agent"}, {"path": "/" + "a" * 2048}, {"token": bytes(2049)}]
-)
+@pytest.mark.parametrize("options", [{"authority": "a" * 256}, {"path": "agent"}, {"path": "/" + "a" * 2048}, {"token": bytes(2049)}])
 def test_what_does_not_fit_hello_is_refused_at_once(kit, options: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         ClientSession(PLAIN, **({"authority": "h"} | options), entropy=kit.entropy(1))

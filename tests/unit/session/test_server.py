@@ -140,9 +140,7 @@ def test_tracks_that_mean_something_else_are_rejected(hand, tracks: tuple[Track,
         Finish(pts=8),
         Confirm(generation=0),
         Close(code=0),
-        Accept(
-            parameters=Parameters(session_id=bytes(16), resume_token=b"t", generation=0, lifetime_ms=1, tracks=(Track(),))
-        ),
+        Accept(parameters=Parameters(session_id=bytes(16), resume_token=b"t", generation=0, lifetime_ms=1, tracks=(Track(),))),
         Reject(code=1),
     ],
     ids=lambda message: type(message).__name__,
