@@ -9,6 +9,7 @@ from voicestream.audio.codec import Decoder, make_decoder, make_encoder
 from voicestream.audio.conceal import FADE_END_MS
 from voicestream.audio.executor import Executor, Piece
 from voicestream.audio.level import level_dbfs
+from voicestream.audio.library import PacketError
 from voicestream.audio.opus import has_inband_copy
 from voicestream.audio.speech import sample_speech
 from voicestream.codepoints import CodecId
@@ -229,6 +230,27 @@ def test_exact_repairs_are_decoded_like_the_frames_themselves() -> None:
     assert np.array_equal(out[100:], clean("opus", frames)[100:])
 
 
+def test_an_in_band_copy_longer_than_what_is_missing_is_left_aside() -> None:
+    frames, lost = in_band_frames()
+    executor = Executor(decoder("opus"))
+    run(executor, *map(Decode, frames[:lost]))
+    assert executor.run(Conceal(4, frames[lost + 1])).concealed
+
+
+def test_an_in_band_copy_that_the_codec_refuses_is_concealed_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames, lost = in_band_frames()
+    codec = decoder("opus")
+
+    def refuse(payload: bytes, samples: int) -> np.ndarray:
+        raise PacketError("no")
+
+    monkeypatch.setattr(codec, "decode_fec", refuse)
+    executor = Executor(codec)
+    run(executor, *map(Decode, frames[:lost]))
+    assert executor.run(Conceal(8, frames[lost + 1])).concealed
+    assert executor.corrupt_frames == 1
+
+
 def copy_run(warm: bool) -> tuple[np.ndarray, np.ndarray]:
     pcm = sample_speech(3.0, RATE, seed=3)
     frames, copies = coded(pcm, Track(), bitrate_bps=32000), coded(pcm, Track(), bitrate_bps=12000)
@@ -248,7 +270,7 @@ def test_low_rate_copies_stand_in_for_lost_frames_without_a_click(warm: bool) ->
     out, whole = copy_run(warm)
     assert len(out) == len(whole)
     assert largest_jump(out) <= 1.6 * largest_jump(whole)
-    assert likeness(out, whole) > 0.8
+    assert likeness(out, whole) > 0.7
 
 
 def test_a_warm_copy_decoder_is_nearer_to_the_truth() -> None:

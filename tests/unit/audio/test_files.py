@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import io
+import os
 import struct
+import threading
 import wave
 from pathlib import Path
 
@@ -155,6 +158,36 @@ def test_a_full_disk_is_an_audio_error(tmp_path: Path) -> None:
         pytest.skip("no /dev/full here")
     with pytest.raises(AudioError, match="/dev/full cannot be written"):
         WavWriter("/dev/full", 48000)
+
+
+def test_a_disk_that_fails_while_recording_is_told_and_the_file_is_closed(tmp_path: Path) -> None:
+    class Failing(io.FileIO):
+        def write(self, data: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    path = tmp_path / "sound.wav"
+    writer = WavWriter(path, 48000)
+    assert writer._file is not None
+    writer._file.close()
+    failing = Failing(path, "wb")
+    writer._file = failing
+    with pytest.raises(AudioError, match="No space left"):
+        writer.write(np.zeros(10, dtype=np.int16))
+    with pytest.raises(AudioError, match="No space left"):
+        writer.close()
+    assert failing.closed
+
+
+def test_a_recording_into_a_pipe_needs_no_seeking(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+    reader.start()
+    with WavWriter(path, 48000) as writer:
+        writer.write(np.arange(100, dtype=np.int16))
+    reader.join(10)
+    assert len(got[0]) == 44 + 200
 
 
 def test_a_recording_that_was_not_closed_can_be_read(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from voicestream.audio.library import PacketError, load_opus
 from voicestream.audio.opus import OPUS_RATES_HZ, OpusDecoder, OpusEncoder, has_inband_copy
 from voicestream.audio.speech import sample_speech
+from voicestream.errors import AudioError
 from voicestream.wire.opus_toc import opus_duration_units
 
 
@@ -179,6 +180,10 @@ def test_without_a_loss_hint_no_packet_carries_a_copy() -> None:
         (b"\x4a\x01\x40\x00", True),  # two frames of different length
         (b"\x4b\x81\x40", True),  # code 3, variable, one frame
         (b"\x4b\x41\x01\x40\x00", True),  # code 3 with padding
+        (b"\x4b\x41\xff\x00\x40" + bytes(254), True),  # with a padding length of two bytes
+        (b"\x4b\x82\x01\x40\x00", True),  # code 3, variable, two frames
+        (b"\x4b\x82\x01\x80\x00", False),
+        (b"\x4a\xfc\x00\x40" + bytes(251), True),  # a first frame of 252 bytes has a length of two bytes
         (b"\xf8\x40", False),  # CELT has none
         (b"\x48", False),
         (b"", False),
@@ -187,6 +192,37 @@ def test_without_a_loss_hint_no_packet_carries_a_copy() -> None:
 )
 def test_the_flag_of_the_copy_is_found_in_every_framing(packet: bytes, expected: bool) -> None:
     assert has_inband_copy(packet) is expected
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_loss_hint_out_of_range_is_refused(percent: int) -> None:
+    with pytest.raises(ValueError, match=f"0 to 100, not {percent}"):
+        OpusEncoder().set_inband_fec(percent)
+
+
+def test_a_setting_that_libopus_refuses_is_told() -> None:
+    with pytest.raises(ValueError, match="refuses 11 for its setting 4010"):
+        OpusEncoder(complexity=11)
+
+
+@pytest.mark.parametrize("made", [OpusEncoder, OpusDecoder])
+def test_a_codec_that_libopus_cannot_make_is_told(monkeypatch: pytest.MonkeyPatch, made: type) -> None:
+    api = load_opus()
+
+    def fail(*arguments: object) -> None:
+        arguments[-1]._obj.value = -7  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(api.encoder, "libopus_create", fail)
+    monkeypatch.setattr(api.decoder, "libopus_create", fail)
+    with pytest.raises(AudioError, match=r"could not make .* \(error -7\)"):
+        made()
+
+
+def test_a_frame_that_libopus_cannot_encode_is_told() -> None:
+    encoder = OpusEncoder()
+    encoder._encode = lambda *arguments: -3
+    with pytest.raises(AudioError, match="error -3"):
+        encoder.encode(tone(960))
 
 
 @pytest.mark.parametrize("samples", [0, 100, -120, 5880])
