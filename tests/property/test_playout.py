@@ -78,16 +78,16 @@ class Machine:
 
     def call(self, luck: float) -> float:
         decision = self.playout.next(self.now, self.held)
-        frame = None
+        frame: MediaFrame | None = None
         match decision:
-            case Decode(frame=frame) | Merge(frame=frame) | Repair(frame=frame):
-                made = float(frame.units)
-            case Expand(frame=frame, units=extra):
+            case Decode(frame=plain) | Merge(frame=plain) | Repair(frame=plain):
+                frame, made = plain, float(plain.units)
+            case Expand(frame=longer, units=extra):
                 assert extra > 0
-                made = extra * luck + frame.units if frame else float(extra)
-            case Accelerate(frame=frame, units=fewer):
-                assert 0 < fewer < frame.units
-                made = frame.units - fewer * luck
+                frame, made = longer, extra * luck + longer.units if longer else float(extra)
+            case Accelerate(frame=shorter, units=fewer):
+                assert 0 < fewer < shorter.units
+                frame, made = shorter, shorter.units - fewer * luck
             case Conceal(units=length, next_frame=following):
                 assert length > 0
                 assert following is None or following.pts == self.playout.playhead_pts
@@ -192,7 +192,7 @@ ordered_steps = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(ordered_steps)
-def test_an_ordered_reader_gives_everything_once_and_in_order(steps: list[tuple[str, ...]]) -> None:
+def test_an_ordered_reader_gives_everything_once_and_in_order(steps: list[tuple[object, ...]]) -> None:
     reader, now, number, last = OrderedReader(100, MAX_FRAMES), 0.0, 0, 0
     finish: int | None = None
 
@@ -210,7 +210,7 @@ def test_an_ordered_reader_gives_everything_once_and_in_order(steps: list[tuple[
     for name, *arguments in steps:
         values: list[int] = list(arguments)  # type: ignore[arg-type]
         if name == "insert":
-            start, end = arguments[3]
+            start, end = arguments[3]  # type: ignore[misc]
             frame = MediaFrame(
                 pts=values[0],
                 units=values[1],
