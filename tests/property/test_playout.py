@@ -210,14 +210,15 @@ def test_an_ordered_reader_gives_everything_once_and_in_order(steps: list[tuple[
     for name, *arguments in steps:
         values: list[int] = list(arguments)  # type: ignore[arg-type]
         if name == "insert":
-            start, end = arguments[3]  # type: ignore[misc]
+            marks = arguments[3]
+            assert isinstance(marks, tuple)
             frame = MediaFrame(
                 pts=values[0],
                 units=values[1],
                 payload=b"x",
                 clear_number=max(0, number - values[2]),
-                talkspurt_start=bool(start),
-                talkspurt_end=bool(end),
+                talkspurt_start=bool(marks[0]),
+                talkspurt_end=bool(marks[1]),
             )
             reader.insert(frame, now)
         elif name == "run":
