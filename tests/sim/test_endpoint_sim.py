@@ -89,6 +89,28 @@ def test_a_nat_rebinding_costs_at_most_what_was_under_way(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("rebind", [0.045, 0.1, 0.13, 0.15])
+def test_a_nat_rebinding_during_the_handshake_does_not_end_it(seed: int, rebind: float) -> None:
+    """The server learns of the new port only from packets that it can read: it has no Handshake keys left."""
+    world = EndpointWorld(seed=seed)
+    client = world.client(NetworkProfile(b2a=LinkProfile(delay_ms=60), a2b=LinkProfile(delay_ms=20), rebind=(rebind,)))
+    world.open(within=3)
+    server = converse(world, client, 2)
+    world.run(4)
+    complete(world, client, server)
+
+
+def test_a_loss_timer_does_its_work_at_its_very_time() -> None:
+    """Rounded, aioquic's two views of the time at which a packet is lost may differ; its timer then fired without end."""
+    world = EndpointWorld(seed=54)
+    client = world.client(LinkProfile(delay_ms=60, jitter_ms=20, reorder=True, loss=0.1))
+    world.open()
+    for side in (client, world.server.sides[0]):
+        side.speak(pattern=((1, 1),))
+    world.run(6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_client_that_moves_takes_its_call_along(seed: int) -> None:
     world = EndpointWorld(seed=seed)
     client = world.client(LinkProfile(delay_ms=30))

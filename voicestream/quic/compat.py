@@ -63,6 +63,10 @@ MAX_UDP_PAYLOAD: Final = 1472
 MAX_PROBE_INTERVAL: Final = 0.5
 """Seconds between two probes of a path that does not answer: what a call waits at most after the path is back."""
 
+TIMER_SLACK: Final = 1e-6
+"""Seconds by which a timer is late. aioquic takes a packet for lost at sent + delay but tests sent <= now - delay; rounded, the second
+may be false at the very time of the first, and the timer would fire again and again until the clock moves on."""
+
 CLOSE_REASON_BYTES: Final = 1024
 EARLY_CLOSE_REASON_BYTES: Final = 256
 """Before the handshake is confirmed, the reason shares its datagram with two more packets."""
@@ -239,11 +243,16 @@ class VoiceQuic(WindowedQuic):
         timer = self.timer()
         if timer is None or now < timer:
             return
+        probes = self._loss._pto_count
         try:
             self.handle_timer(now)
         except Exception as exc:
             self.errors += 1
             self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
+        if self._is_client and self._handshake_complete and not self._handshake_confirmed and self._loss._pto_count > probes:
+            # aioquic probes in Handshake packets alone, for which a server that is done has no keys any more. If a NAT has
+            # rebound meanwhile, only a 1-RTT packet tells it where to send what confirms the handshake (RFC 9002 section 6.2.4).
+            self.send_ping(0)
         if self._handshake_confirmed:
             base = self._loss.get_probe_timeout()
             while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(MAX_PROBE_INTERVAL, base):
@@ -251,7 +260,10 @@ class VoiceQuic(WindowedQuic):
 
     def timer(self) -> float | None:
         """When `fire` wants to be called."""
-        return None if self._close_at is None else self.get_timer()
+        if self._close_at is None:
+            return None
+        at: float | None = self.get_timer()
+        return None if at is None else at + TIMER_SLACK
 
     def drain_events(self) -> Iterator[events.QuicEvent]:
         """All events that wait."""

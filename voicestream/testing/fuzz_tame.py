@@ -46,7 +46,11 @@ class TameMaker(InputMaker):
         if channel == "datagram":
             self._datagram_number += rng.choice((1, 1, 1, 2, 40))
             number, frames = self._datagram_number, tuple(rng.choice(_FRAMES)(self) for _ in range(rng.choice((0, 1, 1, 1, 2, 3))))
-            return wire.encode_datagram(wire.Datagram(number=number & 0xFFFF, send_tick=number * 80 & 0xFFFF, frames=frames))
+            while True:
+                try:
+                    return wire.encode_datagram(wire.Datagram(number=number & 0xFFFF, send_tick=number * 80 & 0xFFFF, frames=frames))
+                except ValueError:  # together too large
+                    frames = frames[:-1]
         if channel == "control":
             return wire.encode_message(rng.choice(_MESSAGES)(self))
         self._order += rng.choice((0, 1, 1, 1, 2))
