@@ -183,17 +183,17 @@ class Hub:
         if self.lifecycle.state is not before:
             self.record(now, "session:state", old=before.value, new=self.lifecycle.state.value)
 
-    def end(self, now: float, code: int, reason: str, *, remote: bool = False, may_resume: bool = False) -> None:
+    def end(self, now: float, code: int, reason: str, *, remote: bool = False, may_resume: bool = False, tell: bool = True) -> None:
         """The session is over; the one place where that happens. `Closed` comes once, whatever follows.
 
-        CLOSE is sent if this end is the cause and the state allows a message.
+        CLOSE is sent if this end is the cause, the state allows a message, and there is something to carry it (`tell`).
         """
         if self.events.over:
             return
-        before = self.lifecycle.state
         reason = reason.encode(errors="replace")[:MAX_REASON].decode(errors="ignore")
-        if not remote and self.lifecycle.may_send(MessageType.CLOSE):
+        if tell and not remote and self.lifecycle.may_send(MessageType.CLOSE):
             self.send(wire.Close(code=code, reason=reason, may_resume=may_resume), now)
+        before = self.lifecycle.state
         self.lifecycle.close()
         self.note_state(before, now)
         self.outgoing.repeats = Repeats()

@@ -109,9 +109,7 @@ class Machine:
 
     def transport_closed(self, now: float, code: int, reason: str = "", *, remote: bool = True) -> None:
         """The QUIC connection is gone. Ends the session, if it has not ended yet (specification section 13.2)."""
-        if not self.is_closed:
-            self._hub.lifecycle.close()  # no CLOSE: nothing carries it any more
-            self._hub.end(now, code, reason, remote=remote)
+        self._hub.end(now, code, reason, remote=remote, tell=False)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due. Harmless when called too early or late."""

@@ -59,11 +59,10 @@ def test_whatever_the_path_does_each_frame_arrives_once_at_most(kit, loss: float
     assert set(player.pts) <= set(sent)
     if not loss:
         assert set(player.pts) == set(sent)
-    stats, there = pair.client.stats(pair.now), pair.server.stats(pair.now)
+    there = pair.server.stats(pair.now)
     assert len(player.pts) == there.tracks[0].frames_received
     if repeat:
         assert there.datagrams_duplicate > 10
-    assert stats.tracks[0].frames_lost == pytest.approx(len(sent) - len(player.pts), abs=3)
 
 
 def test_a_frame_that_comes_in_two_datagrams_counts_once(pair, player, show, kit) -> None:
