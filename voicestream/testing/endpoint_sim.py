@@ -9,19 +9,26 @@
 Everything of QUIC is real (handshake, acknowledgements, loss recovery, migration); only sockets and the clock are not. A path's
 profile may have NAT rebindings, and a client can `move` to another address. Links count IP packets: UDP payload and 28 bytes.
 
-Times are repeatable; TLS draws its own random numbers, so bytes are not.
+Times and sizes are the same for the same seed; TLS draws its own random numbers, so bytes are not.
 """
 
 from __future__ import annotations
 
+import datetime
 import functools
+import hashlib
 import tempfile
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.x509.oid import NameOID
 
 from voicestream.config import SessionConfig
 from voicestream.core.resume import TokenSealer
 from voicestream.events import Accepted, Closed, Event, HelloReceived
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import fingerprint
 from voicestream.quic.configuration import ClientTls, ServerTls
 from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint
 from voicestream.session import ClientSession, ServerSession, Session
@@ -39,11 +46,21 @@ SERVER_NAME = "server.example"
 
 @functools.cache
 def _certificate() -> tuple[tempfile.TemporaryDirectory[str], ServerTls, ClientTls]:
-    """One certificate for all simulations of the process; the folder lives as long as the process."""
-    certificate, key, pin = make_certificate([SERVER_NAME])
+    """One certificate for all simulations of the process; the folder lives as long as the process.
+
+    Its key is Ed25519, whose signatures have one length, so that packets have the same sizes in every run.
+    """
+    key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SERVER_NAME)])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1)
+    valid = builder.not_valid_before(datetime.datetime(2020, 1, 1)).not_valid_after(datetime.datetime(2120, 1, 1))
+    certificate = valid.sign(key, None)
     folder = tempfile.TemporaryDirectory(prefix="voicestream-sim-")
     certfile, keyfile = Path(folder.name) / "cert.pem", Path(folder.name) / "key.pem"
-    write_certificate(certificate, key, certfile, keyfile)
+    certfile.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    keyfile.write_bytes(key.private_bytes(*form))
+    pin = fingerprint(certificate.public_bytes(serialization.Encoding.DER))
     return folder, ServerTls(certfile=certfile, keyfile=keyfile), ClientTls(server_name=SERVER_NAME, pin=pin)
 
 
@@ -282,6 +299,15 @@ class EndpointWorld:
     def run(self, seconds: float) -> None:
         """Let `seconds` of virtual time pass."""
         self.sim.run(self.sim.now + seconds)
+
+    def digest(self) -> str:
+        """Hash of the whole run, bytes of packets excepted: equal for equal seeds."""
+        whole = hashlib.blake2b(digest_size=16)
+        for client in self.clients:
+            whole.update(f"{client.digest()} {client.packets}".encode())
+        for number in sorted(self.server.sides):
+            whole.update(self.server.sides[number].digest().encode())
+        return whole.hexdigest()
 
     def open(self, *clients: ClientHost, within: float = 10.0) -> None:
         """Let time pass until these clients (all, if none is named) have been accepted.
