@@ -83,7 +83,10 @@ class AudioConfig:
         _require(self.channels in (1, 2), f"channels must be 1 or 2, not {self.channels}")
         _require(8000 <= self.bitrate_bps <= 64000, f"bitrate_bps must be 8000 to 64000, not {self.bitrate_bps}")
         _require(self.frame_ms in FRAME_MS_CHOICES, f"frame_ms must be 10, 20, 40 or 60, not {self.frame_ms}")
-        _require(self.application in ("voip", "audio", "lowdelay"), f"application must be voip, audio or lowdelay, not {self.application!r}")
+        _require(
+            self.application in ("voip", "audio", "lowdelay"),
+            f"application must be voip, audio or lowdelay, not {self.application!r}",
+        )
         _require(0 <= self.complexity <= 10, f"complexity must be 0 to 10, not {self.complexity}")
 
 
@@ -96,7 +99,8 @@ class RateConfig:
         max_bitrate_bps: Codec cap, 8000 to 64000.
         send_deadline_ms: A frame that has waited longer than this in the send queue is dropped and counted, 20 to 2000.
         queue_frames: Frames that the send queue holds at most, 2 to 500; the oldest is dropped and counted.
-        redundancy_share: Part of the wire bytes that repair may take, 0 to 0.5.
+        redundancy_share: Part of the wire bytes that redundancy may take, 0 to 0.5; answers to losses may add the measured loss.
+            With 0 nothing is repaired and nothing sent again.
     """
 
     min_bitrate_bps: int = 8000
@@ -106,7 +110,10 @@ class RateConfig:
     redundancy_share: float = 0.10
 
     def __post_init__(self) -> None:
-        _require(8000 <= self.min_bitrate_bps <= self.max_bitrate_bps <= 64000, "bitrates must hold 8000 <= min_bitrate_bps <= max_bitrate_bps <= 64000")
+        _require(
+            8000 <= self.min_bitrate_bps <= self.max_bitrate_bps <= 64000,
+            "bitrates must hold 8000 <= min_bitrate_bps <= max_bitrate_bps <= 64000",
+        )
         _require(20 <= self.send_deadline_ms <= 2000, f"send_deadline_ms must be 20 to 2000, not {self.send_deadline_ms}")
         _require(2 <= self.queue_frames <= 500, f"queue_frames must be 2 to 500, not {self.queue_frames}")
         _require(0 <= self.redundancy_share <= 0.5, f"redundancy_share must be 0 to 0.5, not {self.redundancy_share}")
@@ -170,7 +177,10 @@ class Limits:
         _require(0 <= self.early_datagrams <= 1000, f"early_datagrams must be 0 to 1000, not {self.early_datagrams}")
         _require(1 <= self.undelivered_events <= 10000, f"undelivered_events must be 1 to 10000, not {self.undelivered_events}")
         _require(1 <= self.max_sessions <= 1000000, f"max_sessions must be 1 to 1000000, not {self.max_sessions}")
-        _require(1 <= self.max_sessions_per_address <= 1000000, f"max_sessions_per_address must be 1 to 1000000, not {self.max_sessions_per_address}")
+        _require(
+            1 <= self.max_sessions_per_address <= 1000000,
+            f"max_sessions_per_address must be 1 to 1000000, not {self.max_sessions_per_address}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

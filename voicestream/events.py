@@ -8,8 +8,8 @@ from voicestream.codepoints import EventKind
 
 __all__ = [
     "Accepted",
-    "Cleared",
     "ClearRequested",
+    "Cleared",
     "Closed",
     "Event",
     "EventReceived",

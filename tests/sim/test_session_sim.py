@@ -51,21 +51,21 @@ def test_a_clean_call_plays_every_frame_once_and_soon(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_independent_losses_are_concealed_and_nothing_else_is(seed: int) -> None:
+def test_independent_losses_are_mended_in_time(seed: int) -> None:
     call = duplex(LinkProfile(delay_ms=20, loss=0.05), seed, 30)
     for heard in both_heard(call):
         missing = 1 - heard.played / len(heard.fates)
-        call.sim.check(missing < 0.08, f"{missing:.1%} of the frames were not played")
-        call.sim.check(heard.concealed_share < 0.08, f"{heard.concealed_share:.1%} was concealed")
-        call.sim.check(heard.delay_ms.percentile(95) < 150, f"delay {heard.delay_ms!r} ms")
+        call.sim.check(missing < 0.015, f"{missing:.1%} of the frames were not played")
+        call.sim.check(heard.concealed_share < 0.02, f"{heard.concealed_share:.1%} was concealed")
+        call.sim.check(heard.delay_ms.percentile(95) < 200, f"delay {heard.delay_ms!r} ms")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_bursts_of_losses_do_not_drive_up_the_delay(seed: int) -> None:
+def test_bursts_of_losses_are_mended_within_the_lookahead(seed: int) -> None:
     call = duplex(LinkProfile(delay_ms=40, burst_loss=BurstLoss(loss=0.05, burst=3)), seed, 30)
     for heard in both_heard(call):
-        call.sim.check(heard.played > 0.9 * len(heard.fates), f"{heard.played} of {len(heard.fates)} frames were played")
-        call.sim.check(heard.delay_ms.median < 130, f"delay {heard.delay_ms!r} ms")
+        call.sim.check(heard.played > 0.97 * len(heard.fates), f"{heard.played} of {len(heard.fates)} frames were played")
+        call.sim.check(heard.delay_ms.median < 40 + 20 + 150 + 20, f"delay {heard.delay_ms!r} ms")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -297,7 +297,7 @@ def test_directions_do_not_mix() -> None:
     call.run(23)
     down, up = both_heard(call)
     call.sim.check(down.played == len(down.fates), f"{down.played} of {len(down.fates)} frames were played where nothing is lost")
-    call.sim.check(0.7 * len(up.fates) < up.played < 0.9 * len(up.fates), f"{up.played} of {len(up.fates)} at 20 % loss")
+    call.sim.check(0.85 * len(up.fates) < up.played < len(up.fates), f"{up.played} of {len(up.fates)} at 20 % loss")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

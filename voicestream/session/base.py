@@ -177,7 +177,7 @@ class Session(Machine):
             ValueError: The track does not go that way.
         """
         self._hub.require_open("clear")
-        return self._tracks.sender(track).clear(now) if outgoing else self._tracks.receiver(track).request_clear(now)
+        return self._tracks.clear(now, track, outgoing=outgoing)
 
     def report_played(self, pts: int, now: float, track: int = 0) -> None:
         """The player says which sample of a received track leaves the device, often enough (each block).

@@ -133,8 +133,7 @@ class Link:
         for bundle in self._tracks.recovery.alone(now, self._planner.plan.bitrate_bps):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
-        questions = self._tracks.recovery.next_timer(self.reports.clock.rtt)
-        asking = questions is not None and now >= questions
+        asking = self._tracks.recovery.asking(now, self.reports.clock.rtt)
         if asking or self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
             bundle = Bundle()
             self._ride(bundle, now, alone=True)
@@ -174,11 +173,10 @@ class Link:
                 room -= size
                 bundle.tokens.append((key, version))
                 self._hub.outgoing.repeats.sent(key, now)
-        for question in self._tracks.recovery.questions(now, self.reports.clock.rtt):
-            size = frame_size(question)
-            if size <= room:
-                riders.append(question)
-                room -= size
+        self._tracks.recovery.asking(now, self.reports.clock.rtt)
+        for question in self._tracks.recovery.questions(room):
+            riders.append(question)
+            room -= frame_size(question)
         grease = self._grease.frame()
         if grease is not None and frame_size(grease) <= room:
             riders.append(grease)

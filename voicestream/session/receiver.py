@@ -76,8 +76,8 @@ class Receiver:
 
     # What comes in datagrams
 
-    def on_media(self, frame: AudioFrame | RetransmissionFrame, kind: SourceKind, now: float, send_time: float) -> None:
-        """A coded frame has come."""
+    def on_media(self, frame: AudioFrame | RetransmissionFrame, kind: SourceKind, now: float, send_time: float) -> MediaFrame | None:
+        """A coded frame has come. Returns it when it is new and wanted."""
         units = frame_units(self.track, frame.payload)
         pts = self.media.full_pts(frame.pts)
         if pts >= MAX_PTS:  # VS-6.1-3
@@ -87,14 +87,14 @@ class Receiver:
         older_end = self.media.end_pts
         if not self.media.add(pts, units):
             self.counts.duplicates += 1
-            return
-        number = self.clears.number_of(frame.clear_number)
-        if self.clears.overtaken(number, min(older_end, pts)):
+            return None
+        number = self.clears.number_of(frame.clear_number, pts, older_end)
+        if self.clears.overtaken(number, older_end):
             self._clear(now, by_sender=True)
         if self.clears.is_stale(number, pts):
             self.counts.stale += 1
             self._hub.record(now, "receive:stale", track=self.track.track_id, pts=pts)
-            return
+            return None
         self.counts.frames += 1
         self.counts.payload_bytes += len(frame.payload)
         self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
@@ -108,6 +108,7 @@ class Receiver:
             talkspurt_end=frame.talkspurt_end,
         )
         self.delivery.insert(media, now, kind, send_time)
+        return media
 
     def on_anchor(self, anchor: AnchorFrame) -> None:
         """The full pts of what follows."""

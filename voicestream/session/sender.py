@@ -55,6 +55,7 @@ class Bundle:
     """Frames of one datagram, and what is to be remembered of it."""
 
     frames: list[Frame] = field(default_factory=list)
+    sources: list[MediaFrame] = field(default_factory=list)
     size: int = _HEADER
     units: int = 0
     media: list[tuple[int, int]] = field(default_factory=list)
@@ -247,6 +248,7 @@ class Sender:
         bundle.size += len(frame.payload) + _AUDIO
         bundle.units += frame.units
         bundle.media.append((frame.track, frame.pts))
+        bundle.sources.append(frame)
         self.counts.frames += 1
         self.counts.payload_bytes += len(frame.payload)
 

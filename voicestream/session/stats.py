@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from voicestream.config import PTS_UNIT_MS
+from voicestream.core.recovery.budget import Tool
 
 if TYPE_CHECKING:
     from voicestream.session.app_events import AppEvents
     from voicestream.session.hub import Hub
     from voicestream.session.link import Link
+    from voicestream.session.recovery import Recovery
     from voicestream.session.tracks import Tracks
 
-__all__ = ["SessionStats", "TrackStats", "collect"]
+__all__ = ["RecoveryStats", "SessionStats", "TrackStats", "collect"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +72,39 @@ class TrackStats:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RecoveryStats:
+    """What was done against loss, in both directions.
+
+    Attributes:
+        redundancy_share: Part of the bytes on the wire that repairs, copies and retransmissions of this end have taken.
+        repair_bytes_sent: Bytes of repairs.
+        retransmission_bytes_sent: Bytes of retransmissions, with the headers of datagrams that carry nothing else.
+        copy_bytes_sent: Bytes of copies.
+        repairs_sent: Repairs that left.
+        retransmissions_sent: Frames sent again.
+        repairs_received: Repairs that came.
+        repairs_unneeded: Those of whose frames none was missing.
+        repairs_invalid: Those that contradict what is known, and recovered frames that are none.
+        frames_repaired: Lost frames that repairs brought back.
+        frames_asked: Pieces of missing media asked for, repeats included.
+        frames_given_up: Pieces that could not have come in time.
+    """
+
+    redundancy_share: float
+    repair_bytes_sent: int
+    retransmission_bytes_sent: int
+    copy_bytes_sent: int
+    repairs_sent: int
+    retransmissions_sent: int
+    repairs_received: int
+    repairs_unneeded: int
+    repairs_invalid: int
+    frames_repaired: int
+    frames_asked: int
+    frames_given_up: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SessionStats:
     """A session up to now.
 
@@ -108,6 +143,7 @@ class SessionStats:
         events_duplicate: Application events that came again.
         events_dropped: Events that the owner of the session did not fetch in time.
         event_rate_bps: Bits per second that application events get at present.
+        recovery: What was done against loss.
         tracks: The tracks, by ascending id.
     """
 
@@ -145,6 +181,7 @@ class SessionStats:
     events_duplicate: int
     events_dropped: int
     event_rate_bps: float
+    recovery: RecoveryStats
     tracks: tuple[TrackStats, ...]
 
 
@@ -188,7 +225,26 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, now: fl
         events_duplicate=app_events.inbox.duplicates,
         events_dropped=hub.events.dropped,
         event_rate_bps=app_events.outbox.rate_bps(),
+        recovery=_recovery(tracks.recovery),
         tracks=tuple(_track(tracks, track) for track in sorted(tracks.senders.keys() | tracks.receivers.keys())),
+    )
+
+
+def _recovery(recovery: Recovery) -> RecoveryStats:
+    budget, counts, incoming = recovery.budget, recovery.counts, recovery.incoming.values()
+    return RecoveryStats(
+        redundancy_share=sum(budget.spent.values()) / max(1, budget.wire_bytes),
+        repair_bytes_sent=budget.spent[Tool.REPAIR],
+        retransmission_bytes_sent=budget.spent[Tool.RETRANSMISSION],
+        copy_bytes_sent=budget.spent[Tool.COPY],
+        repairs_sent=counts.repairs_sent,
+        retransmissions_sent=counts.retransmissions_sent,
+        repairs_received=counts.repairs_received,
+        repairs_unneeded=sum(one.decoder.unneeded for one in incoming),
+        repairs_invalid=counts.repairs_invalid + sum(one.decoder.unusable for one in incoming),
+        frames_repaired=counts.frames_repaired,
+        frames_asked=sum(one.missing.asked for one in incoming),
+        frames_given_up=sum(one.missing.given_up for one in incoming),
     )
 
 

@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Track
 from voicestream.core.feedback import SentDatagram
+from voicestream.core.recovery.fec import Source
 from voicestream.errors import ProtocolError
+from voicestream.media import SourceKind
 from voicestream.session.hub import Hub
 from voicestream.session.receiver import Receiver
+from voicestream.session.recovery import Recovery
 from voicestream.session.sender import ANCHOR_KEY, Sender
 from voicestream.wire import messages as wire
-from voicestream.wire.frame_values import PlayoutEntry
+from voicestream.wire.frame_values import AudioFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
+from voicestream.wire.frames import decode_media_flags
 
 __all__ = ["Tracks"]
 
@@ -23,14 +27,16 @@ class Tracks:
     Attributes:
         senders: Tracks that this end sends.
         receivers: Tracks that this end receives.
+        recovery: Repairs and retransmissions of all of them.
     """
 
-    __slots__ = ("_hub", "receivers", "senders")
+    __slots__ = ("_hub", "receivers", "recovery", "senders")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.senders: dict[int, Sender] = {}
         self.receivers: dict[int, Receiver] = {}
+        self.recovery = Recovery(hub)
 
     def open(self, agreed: Iterable[Track]) -> None:
         """Set up what was agreed."""
@@ -39,6 +45,7 @@ class Tracks:
                 self.senders[track.track_id] = Sender(self._hub, track)
             if track.receive:
                 self.receivers[track.track_id] = Receiver(self._hub, track)
+        self.recovery.open(sent=self.senders, received=self.receivers)
 
     # For the application: a track that is not there is its mistake
 
@@ -74,8 +81,22 @@ class Tracks:
         """CLEAR, from either end of the track."""
         if message.from_receiver:
             self.outgoing(message.track).on_clear(message, now)
+            self.recovery.void(message.track)
         else:
-            self.incoming(message.track).on_clear(message, now)
+            receiver = self.incoming(message.track)
+            receiver.on_clear(message, now)
+            self.recovery.voided(message.track, receiver.clears.to_pts)
+
+    def clear(self, now: float, track: int, *, outgoing: bool) -> int:
+        """Void a track from this end; returns the clear's number. Raises ValueError when the track does not go that way."""
+        if outgoing:
+            number = self.sender(track).clear(now)
+            self.recovery.void(track)
+        else:
+            receiver = self.receiver(track)
+            number = receiver.request_clear(now)
+            self.recovery.voided(track, receiver.clears.to_pts)
+        return number
 
     def on_cleared(self, message: wire.Cleared, now: float) -> None:
         """CLEARED."""
@@ -87,13 +108,57 @@ class Tracks:
 
     def on_finish(self, message: wire.Finish, now: float) -> None:
         """FINISH."""
-        self.incoming(message.track).on_finish(message, now)
+        receiver = self.incoming(message.track)
+        receiver.on_finish(message, now)
+        self.recovery.ended(message.track, receiver.media.end_pts, message.pts, now)
 
     def on_finished(self, message: wire.Finished, now: float) -> None:
         """FINISHED."""
         self.outgoing(message.track).on_finished(message, now)
 
     # For the datagrams
+
+    def on_media(self, frame: AudioFrame | RetransmissionFrame, now: float, send_time: float) -> None:
+        """A coded frame, the first time or again; and whatever repairs bring back with its help."""
+        receiver = self.incoming(frame.track)
+        kind = SourceKind.RETRANSMISSION if isinstance(frame, RetransmissionFrame) else SourceKind.AUDIO
+        older_end = receiver.media.end_pts
+        media = receiver.on_media(frame, kind, now, send_time)
+        if media is not None:
+            self._recovered(receiver, self.recovery.arrived(media, older_end, now), now, send_time)
+
+    def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
+        """A repair, and what it brings back."""
+        receiver = self.incoming(frame.track)
+        self._recovered(receiver, self.recovery.on_repair(frame, max(receiver.media.end_pts - 1, 0)), now, send_time)
+
+    def on_missing(self, frame: MissingFrame, now: float, rtt: float | None) -> None:
+        """The far end asks for media again."""
+        self.recovery.on_missing(frame, self.outgoing(frame.track).timeline.next_pts, now, rtt)
+
+    def _recovered(self, receiver: Receiver, sources: list[Source], now: float, send_time: float) -> None:
+        """Frames that repairs brought back are treated like the frames themselves. VS-10.3-2"""
+        while sources:
+            source = sources.pop(0)
+            start, end, clear_number = decode_media_flags(source.flags)
+            frame = RetransmissionFrame(
+                track=receiver.track.track_id,
+                pts=source.pts & 0xFFFF,
+                payload=source.payload,
+                clear_number=clear_number,
+                talkspurt_start=start,
+                talkspurt_end=end,
+            )
+            older_end = receiver.media.end_pts
+            try:
+                media = receiver.on_media(frame, SourceKind.REPAIR, now, send_time)
+            except ProtocolError:
+                # Sender and receiver may differ about a source of the repair; the sum is nobody's fault then.
+                self.recovery.counts.repairs_invalid += 1
+                continue
+            if media is not None:
+                self.recovery.counts.frames_repaired += 1
+                sources += self.recovery.arrived(media, older_end, now)
 
     def on_playout(self, entries: Iterable[PlayoutEntry], now: float, rtt: float | None) -> None:
         """Playout entries of a report; of a track that is not sent they mean nothing."""

@@ -1,0 +1,52 @@
+"""One budget: its share holds over time, and losses pay for their answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from voicestream.core.recovery.budget import RedundancyBudget, Tool
+
+
+def run(budget: RedundancyBudget, tool: Tool, size: int, datagrams: int) -> float:
+    for _ in range(datagrams):
+        extra = 0
+        if budget.allows(tool, size):
+            budget.spend(tool, size)
+            extra = size
+        budget.carried(150 + extra)
+    return sum(budget.spent.values()) / budget.wire_bytes
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3])
+def test_a_tool_that_always_wants_more_gets_its_share_and_no_more(share: float) -> None:
+    assert run(RedundancyBudget(share), Tool.REPAIR, 100, 5000) == pytest.approx(share, abs=0.005)
+
+
+def test_with_no_share_nothing_is_spent_whatever_is_lost() -> None:
+    budget = RedundancyBudget(0.0)
+    budget.outcome(0, 100)
+    assert run(budget, Tool.RETRANSMISSION, 100, 100) == 0
+
+
+def test_losses_add_to_what_retransmissions_may_take_and_to_nothing_else() -> None:
+    lossy = RedundancyBudget(0.1)
+    for _ in range(200):
+        lossy.outcome(9, 1)
+    assert lossy.loss == pytest.approx(0.1, abs=0.03)
+    assert run(lossy, Tool.RETRANSMISSION, 100, 5000) == pytest.approx(0.2, abs=0.04)
+    fresh = RedundancyBudget(0.1)
+    for _ in range(200):
+        fresh.outcome(9, 1)
+    assert run(fresh, Tool.REPAIR, 100, 5000) == pytest.approx(0.1, abs=0.005)
+
+
+def test_credit_is_not_saved_up_without_bound() -> None:
+    budget = RedundancyBudget(0.5)
+    for _ in range(10000):
+        budget.carried(1000)
+    spent = 0
+    while budget.allows(Tool.COPY, 100):
+        budget.spend(Tool.COPY, 100)
+        spent += 100
+    assert spent <= 1500
+    assert budget.spent[Tool.COPY] == spent

@@ -1,0 +1,62 @@
+"""What is asked for, when, and what is not worth asking for."""
+
+from __future__ import annotations
+
+from voicestream.core.recovery.missing import MAX_PIECES, REORDER_PATIENCE, MissingTracker
+
+RTT = 0.04
+
+
+def test_a_hole_is_asked_for_after_a_moment_in_which_a_reordered_frame_may_come() -> None:
+    missing = MissingTracker()
+    missing.hole(100, 8, 1.0, 1.13)
+    assert missing.due(1.0, RTT) == ()
+    timer = missing.next_timer(RTT)
+    assert timer == 1.0 + REORDER_PATIENCE
+    assert missing.due(timer, RTT) == ((100, 8),)
+    assert missing.due(timer, RTT) == ()
+
+
+def test_a_question_is_repeated_a_round_trip_later_while_there_is_time() -> None:
+    missing = MissingTracker()
+    missing.hole(100, 8, 1.0, 1.13)
+    asked = [now for now in (1.0 + i / 1000 for i in range(200)) if missing.due(now, RTT)]
+    assert len(asked) == 2
+    assert asked[1] - asked[0] >= RTT
+    assert missing.asked == 2
+    assert len(missing) == 0
+    assert missing.next_timer(RTT) is None
+
+
+def test_what_cannot_come_in_time_is_not_asked_for_and_its_timer_ends() -> None:
+    missing = MissingTracker()
+    missing.hole(100, 8, 1.0, 1.13)
+    assert missing.due(1.01, 0.2) == ()
+    assert missing.given_up == 1
+    assert missing.next_timer(0.2) is None
+
+
+def test_of_a_long_hole_the_part_that_can_still_come_in_time_is_asked_for() -> None:
+    missing = MissingTracker()
+    missing.hole(100, 24, 1.0, 1.05)  # its last unit is played 57.5 ms after its first
+    assert missing.due(1.01, 0.06) == ((110, 14),)
+
+
+def test_what_arrives_is_no_longer_missed_and_a_piece_may_be_cut_in_two() -> None:
+    missing = MissingTracker()
+    missing.hole(100, 24, 1.0, 1.5)
+    missing.arrived(108, 8)
+    assert missing.due(1.01, RTT) == ((100, 8), (116, 8))
+    missing.arrived(100, 8)
+    missing.arrived(116, 8)
+    assert len(missing) == 0
+
+
+def test_a_clear_ends_the_search_and_the_pieces_are_bounded() -> None:
+    missing = MissingTracker()
+    for i in range(MAX_PIECES + 5):
+        missing.hole(16 * i, 8, 1.0, 2.0)
+    assert len(missing) == MAX_PIECES
+    assert missing.given_up == 5
+    missing.clear(16 * (MAX_PIECES + 4))
+    assert missing.due(1.01, RTT) == ((16 * (MAX_PIECES + 4), 8),)

@@ -1,0 +1,43 @@
+"""What is asked for is sent again, once for each time that it is missed."""
+
+from __future__ import annotations
+
+from voicestream.core.recovery.resend import DEADLINE, MAX_WAITING, ResendQueue
+from voicestream.media import MediaFrame
+
+
+def media(pts: int) -> MediaFrame:
+    return MediaFrame(pts=pts, units=8, payload=b"x")
+
+
+def test_frames_leave_in_the_order_in_which_they_were_asked_for() -> None:
+    queue = ResendQueue()
+    queue.asked([media(8), media(16)], 1.0, 0.04)
+    first = queue.peek(1.0)
+    assert first is not None
+    assert (first.pts, queue.pop().pts, queue.pop().pts, queue.peek(1.0)) == (8, 8, 16, None)
+
+
+def test_a_question_that_crosses_its_answer_changes_nothing_but_one_after_a_round_trip_does() -> None:
+    queue = ResendQueue()
+    queue.asked([media(8)], 1.0, 0.04)
+    queue.pop()
+    queue.asked([media(8)], 1.03, 0.04)
+    assert len(queue) == 0
+    queue.asked([media(8)], 1.05, 0.04)
+    assert len(queue) == 1
+
+
+def test_an_answer_that_waited_too_long_is_not_sent_and_counted() -> None:
+    queue = ResendQueue()
+    queue.asked([media(8)], 1.0, 0.04)
+    assert queue.peek(1.0 + DEADLINE + 0.01) is None
+    assert queue.expired == 1
+
+
+def test_what_waits_is_bounded_and_a_clear_empties_it() -> None:
+    queue = ResendQueue()
+    queue.asked([media(8 * i) for i in range(MAX_WAITING + 3)], 1.0, 0.04)
+    assert (len(queue), queue.expired) == (MAX_WAITING, 3)
+    queue.clear()
+    assert queue.peek(1.0) is None

@@ -1,0 +1,38 @@
+"""Sent media is found again, and bounded."""
+
+from __future__ import annotations
+
+from voicestream.core.recovery.retain import MAX_BYTES_PER_SECOND, RetainedMedia
+from voicestream.media import MediaFrame
+
+
+def media(pts: int, size: int = 10, units: int = 8) -> MediaFrame:
+    return MediaFrame(pts=pts, units=units, payload=bytes(size))
+
+
+def test_every_frame_that_holds_anything_of_a_range_is_found_oldest_first() -> None:
+    retained = RetainedMedia(30)
+    for pts in (0, 8, 16, 40, 48):
+        retained.add(media(pts), 1.0)
+    assert [frame.pts for frame in retained.within(12, 5)] == [8, 16]
+    assert [frame.pts for frame in retained.within(24, 16)] == []
+    assert [frame.pts for frame in retained.within(0, 100)] == [0, 8, 16, 40, 48]
+
+
+def test_what_is_older_than_its_time_goes() -> None:
+    retained = RetainedMedia(2)
+    for i in range(300):
+        retained.add(media(8 * i), i * 0.03125)
+    assert [frame.pts for frame in retained.within(0, 300 * 8)] == [8 * i for i in range(299 - 64, 300)]
+
+
+def test_bytes_and_frames_are_bounded() -> None:
+    retained = RetainedMedia(2)
+    for i in range(5000):
+        retained.add(media(8 * i, 400), 1.0)
+    assert retained.payload_bytes <= 2 * MAX_BYTES_PER_SECOND
+    retained.clear()
+    assert (len(retained), retained.payload_bytes) == (0, 0)
+    for i in range(5000):
+        retained.add(media(8 * i, 1), 1.0)
+    assert len(retained) == 200

@@ -1,0 +1,77 @@
+"""One budget for all redundancy, in bytes on the wire, with each tool's part (specification section 9.6)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["RedundancyBudget", "Tool"]
+
+MAX_CREDIT: Final = 1500.0
+"""Bytes that may be saved up."""
+
+_LOSS_GAIN: Final = 1 / 64
+
+
+class Tool(enum.Enum):
+    """What redundancy is spent on."""
+
+    REPAIR = "repair"
+    RETRANSMISSION = "retransmission"
+    COPY = "copy"
+
+
+class RedundancyBudget:
+    """Credit grows with what is sent: by `share` of the wire for any tool, and by the measured loss for retransmissions alone.
+
+    Args:
+        share: Part of the wire bytes that redundancy may take, 0 to 0.5; with 0 there is none, retransmissions included.
+
+    Attributes:
+        share: The same; may be changed at any time.
+        loss: Smoothed share of datagrams lost.
+        wire_bytes: Bytes on the wire so far, redundancy included.
+    """
+
+    __slots__ = ("_answers", "_credit", "_spent", "loss", "share", "wire_bytes")
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.loss = 0.0
+        self.wire_bytes = 0
+        self._credit = 0.0
+        self._answers = 0.0
+        self._spent = dict.fromkeys(Tool, 0)
+
+    @property
+    def spent(self) -> Mapping[Tool, int]:
+        """Bytes by tool."""
+        return MappingProxyType(self._spent)
+
+    def outcome(self, acked: int, lost: int) -> None:
+        """A report told of so many datagrams."""
+        for value, count in ((0.0, acked), (1.0, lost)):
+            for _ in range(count):
+                self.loss += _LOSS_GAIN * (value - self.loss)
+
+    def carried(self, wire_bytes: int) -> None:
+        """A datagram leaves, with all that is in it."""
+        self.wire_bytes += wire_bytes
+        self._credit = min(MAX_CREDIT, self._credit + self.share * wire_bytes)
+        self._answers = min(MAX_CREDIT, self._answers + self.loss * wire_bytes)
+
+    def allows(self, tool: Tool, size: int) -> bool:
+        """Whether `size` bytes may be spent on `tool` now."""
+        if not self.share:
+            return False
+        return self._credit >= size or (tool is Tool.RETRANSMISSION and self._answers >= size)
+
+    def spend(self, tool: Tool, size: int) -> None:
+        """So many bytes go to `tool`, with the headers that they cause."""
+        self._spent[tool] += size
+        if tool is Tool.RETRANSMISSION and self._answers >= size:
+            self._answers -= size
+        else:
+            self._credit -= size

@@ -1,0 +1,66 @@
+"""Retransmissions of one track: which of the frames asked for are sent again, once for each time that they are missed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Final
+
+from voicestream.media import MediaFrame
+
+__all__ = ["ResendQueue"]
+
+MAX_WAITING: Final = 32
+"""Frames that wait to be sent again; one more than that and the oldest, whose time is nearest, goes."""
+
+MAX_REMEMBERED: Final = 256
+LEAST_INTERVAL: Final = 0.01
+DEADLINE: Final = 0.2
+"""Seconds after a question at which its answer is no longer sent."""
+
+
+class ResendQueue:
+    """Frames that the far end has asked for.
+
+    Attributes:
+        expired: Frames that waited too long, or had to go for others.
+    """
+
+    __slots__ = ("_resent", "_waiting", "expired")
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[MediaFrame, float]] = deque()
+        self._resent: OrderedDict[int, float] = OrderedDict()
+        self.expired = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def asked(self, frames: list[MediaFrame], now: float, rtt: float) -> None:
+        """The far end misses these. One that was sent again less than a round trip ago is still under way."""
+        for frame in frames:
+            last = self._resent.get(frame.pts)
+            if last is not None and now - last < max(LEAST_INTERVAL, rtt):
+                continue
+            self._resent[frame.pts] = now
+            self._resent.move_to_end(frame.pts)
+            if len(self._resent) > MAX_REMEMBERED:
+                self._resent.popitem(last=False)
+            self._waiting.append((frame, now))
+            if len(self._waiting) > MAX_WAITING:
+                self._waiting.popleft()
+                self.expired += 1
+
+    def peek(self, now: float) -> MediaFrame | None:
+        """The frame to send next, or None."""
+        while self._waiting and now - self._waiting[0][1] > DEADLINE:
+            self._waiting.popleft()
+            self.expired += 1
+        return self._waiting[0][0] if self._waiting else None
+
+    def pop(self) -> MediaFrame:
+        """Take the frame that `peek` showed."""
+        return self._waiting.popleft()[0]
+
+    def clear(self) -> None:
+        """What was sent is void."""
+        self._waiting.clear()

@@ -1,0 +1,266 @@
+"""Recovery of a session's tracks: repair frames and retransmissions out, questions and recovered media in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from voicestream.config import UNITS_PER_SECOND
+from voicestream.core.allocator import WIRE_OVERHEAD
+from voicestream.core.feedback import Feedback
+from voicestream.core.recovery.budget import RedundancyBudget, Tool
+from voicestream.core.recovery.fec import Repair, RepairDecoder, RepairEncoder, Source, runs_of, window_of
+from voicestream.core.recovery.missing import MAX_PIECES, MissingTracker
+from voicestream.core.recovery.resend import ResendQueue
+from voicestream.core.recovery.retain import RetainedMedia
+from voicestream.media import MediaFrame
+from voicestream.session.hub import Hub
+from voicestream.session.sender import Bundle
+from voicestream.wire.datagram import HEADER_SIZE
+from voicestream.wire.frame_values import AudioFrame, MissingFrame, RepairFrame, RetransmissionFrame
+from voicestream.wire.frames import decode_media_flags, encode_media_flags, frame_size
+from voicestream.wire.sequence import unwrap
+
+__all__ = ["IncomingRecovery", "OutgoingRecovery", "Recovery", "RecoveryCounts"]
+
+REPAIR_SPAN_UNITS: Final = 52
+"""How far back a repair reaches (130 ms): what is older is past its playout time behind a lookahead of 150 ms."""
+
+LEAST_REPAIR_FRAMES: Final = 2
+"""Frames between two repairs at least; closer together they cost more than they bring."""
+
+ASSUMED_RTT: Final = 0.1
+"""Seconds, before the first report."""
+
+MAX_HOLE_UNITS: Final = 160
+"""A longer hole (400 ms) is a break or a silence whose marks were lost; only its end is worth asking for."""
+
+RICH_BITRATE_BPS: Final = 24000
+"""From here on a retransmission leaves at once; below it waits for a datagram to ride on, to save the headers."""
+
+
+@dataclass(slots=True)
+class RecoveryCounts:
+    """What recovery did."""
+
+    repairs_sent: int = 0
+    retransmissions_sent: int = 0
+    repairs_received: int = 0
+    frames_repaired: int = 0
+    repairs_invalid: int = 0
+
+
+@dataclass(slots=True)
+class OutgoingRecovery:
+    """What is kept of one track for those who miss something."""
+
+    encoder: RepairEncoder
+    retained: RetainedMedia
+    resends: ResendQueue
+    frames_since_repair: int = 0
+    newest_pts: int = 0
+
+
+@dataclass(slots=True)
+class IncomingRecovery:
+    """What is known of one track's holes."""
+
+    decoder: RepairDecoder = field(default_factory=RepairDecoder)
+    missing: MissingTracker = field(default_factory=MissingTracker)
+
+
+class Recovery:
+    """Routes between the recovery mechanisms of all tracks and the datagrams.
+
+    Attributes:
+        budget: What all tools may cost.
+        counts: Counters.
+        outgoing: By track that this end sends.
+        incoming: By track that this end receives.
+    """
+
+    __slots__ = ("_hub", "_questions", "budget", "counts", "incoming", "outgoing")
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.budget = RedundancyBudget(hub.config.rate.redundancy_share)
+        self.counts = RecoveryCounts()
+        self.outgoing: dict[int, OutgoingRecovery] = {}
+        self.incoming: dict[int, IncomingRecovery] = {}
+        self._questions: dict[int, MissingFrame] = {}
+
+    def open(self, *, sent: Iterable[int], received: Iterable[int]) -> None:
+        """Set up the tracks that this end sends and receives."""
+        for track in sent:
+            self.outgoing[track] = OutgoingRecovery(RepairEncoder(), RetainedMedia(self._hub.config.retain_s), ResendQueue())
+        for track in received:
+            self.incoming[track] = IncomingRecovery()
+
+    # Out
+
+    def ride(self, bundle: Bundle, now: float) -> None:
+        """Put retransmissions and a repair before the audio of a datagram that leaves, and remember that audio."""
+        for track in {frame.track for frame in bundle.sources}:
+            out = self.outgoing[track]
+            self._resend(out, bundle, now, headers=0)
+            self._repair(out, track, bundle)
+        for frame in bundle.sources:
+            out = self.outgoing[frame.track]
+            out.encoder.add(Source(pts=frame.pts, flags=_flags(frame), payload=frame.payload))
+            out.retained.add(frame, now)
+            out.newest_pts = frame.pts
+            out.frames_since_repair += 1
+
+    def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
+        """Datagrams of retransmissions that should not wait for audio."""
+        bundles: list[Bundle] = []
+        if bitrate_bps < RICH_BITRATE_BPS:
+            return bundles
+        for out in self.outgoing.values():
+            while len(out.resends):
+                bundle = Bundle()
+                self._resend(out, bundle, now, headers=WIRE_OVERHEAD + HEADER_SIZE)
+                if not bundle.frames:
+                    break
+                bundles.append(bundle)
+        return bundles
+
+    def carried(self, size: int) -> None:
+        """A datagram of this size leaves."""
+        self.budget.carried(size + WIRE_OVERHEAD)
+
+    def reported(self, feedback: Feedback) -> None:
+        """A report told what became of datagrams."""
+        self.budget.outcome(len(feedback.acked), len(feedback.lost))
+
+    def on_missing(self, frame: MissingFrame, next_pts: int, now: float, rtt: float | None) -> None:
+        """The far end asks for media. What was never sent, or is kept no more, it does not get. VS-4.10-4, VS-4.10-5"""
+        if not self.budget.share:
+            return
+        out = self.outgoing[frame.track]
+        for first16, units in frame.ranges:
+            first = unwrap(first16, next_pts)
+            if first < next_pts:
+                out.resends.asked(out.retained.within(first, min(units, next_pts - first)), now, rtt or ASSUMED_RTT)
+
+    def void(self, track: int) -> None:
+        """A clear: what was sent on the track is not worth repairing."""
+        out = self.outgoing[track]
+        out.encoder.clear()
+        out.retained.clear()
+        out.resends.clear()
+
+    def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int) -> None:
+        while (media := out.resends.peek(now)) is not None:
+            # VS-4.7-2: byte for byte what was sent first.
+            start, end, clear_number = decode_media_flags(_flags(media))
+            frame = RetransmissionFrame(
+                track=media.track,
+                pts=media.pts & 0xFFFF,
+                payload=media.payload,
+                clear_number=clear_number,
+                talkspurt_start=start,
+                talkspurt_end=end,
+            )
+            size = frame_size(frame)
+            if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.RETRANSMISSION, size + headers):
+                return
+            out.resends.pop()
+            bundle.frames.insert(0, frame)
+            bundle.size += size
+            bundle.media.append((media.track, media.pts))
+            self.budget.spend(Tool.RETRANSMISSION, size + headers)
+            self.counts.retransmissions_sent += 1
+            headers = 0
+
+    def _repair(self, out: OutgoingRecovery, track: int, bundle: Bundle) -> None:
+        """A repair of frames in earlier datagrams, when enough credit has grown."""
+        if out.frames_since_repair < LEAST_REPAIR_FRAMES or not self.budget.allows(Tool.REPAIR, 1):
+            return
+        longest = max((len(frame.payload) for frame in bundle.sources), default=0)
+        if not self.budget.allows(Tool.REPAIR, longest + 16):
+            return
+        repair = out.encoder.repair(MAX_PIECES, oldest_pts=out.newest_pts - REPAIR_SPAN_UNITS)
+        if repair is None:
+            return
+        frame = RepairFrame(
+            track=track, key=repair.key, newest_pts=repair.window[0] & 0xFFFF, runs=runs_of(repair.window), symbol=repair.symbol
+        )
+        size = frame_size(frame)
+        if bundle.size + size > self._hub.peer.max_datagram_size:
+            return
+        bundle.frames.insert(0, frame)
+        bundle.size += size
+        out.frames_since_repair = 0
+        self.budget.spend(Tool.REPAIR, size)
+        self.counts.repairs_sent += 1
+
+    # In
+
+    def arrived(self, media: MediaFrame, older_end: int, now: float) -> list[Source]:
+        """New media has come, in whatever way; returns what the repairs bring back with its help.
+
+        Args:
+            media: The frame.
+            older_end: End of the latest media before it.
+            now: Monotonic seconds.
+        """
+        into = self.incoming[media.track]
+        into.missing.arrived(media.pts, media.units)
+        if media.pts > older_end and not media.talkspurt_start:
+            self._hole(into, older_end, media.pts, now)
+        into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
+        return into.decoder.source(Source(pts=media.pts, flags=_flags(media), payload=media.payload))
+
+    def ended(self, track: int, end_pts: int, finish_pts: int, now: float) -> None:
+        """The track ends at `finish_pts`, and media has come up to `end_pts`."""
+        if finish_pts > end_pts:
+            self._hole(self.incoming[track], end_pts, finish_pts, now)
+
+    def on_repair(self, frame: RepairFrame, reference: int) -> list[Source]:
+        """A repair has come; returns what it brings back."""
+        self.counts.repairs_received += 1
+        window = window_of(unwrap(frame.newest_pts, reference), frame.runs)
+        if window is None:  # VS-10.3-3
+            self.counts.repairs_invalid += 1
+            return []
+        return self.incoming[frame.track].decoder.repair(Repair(key=frame.key, window=window, symbol=frame.symbol))
+
+    def voided(self, track: int, to_pts: int) -> None:
+        """A clear: what lies before `to_pts` is not missed."""
+        self.incoming[track].missing.clear(to_pts)
+
+    def asking(self, now: float, rtt: float | None) -> bool:
+        """Whether there is something to ask the far end for now."""
+        for track, into in self.incoming.items():
+            due = into.missing.due(now, rtt or ASSUMED_RTT) if len(into.missing) else ()
+            if due:
+                self._questions[track] = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in due))
+                self._hub.record(now, "recovery:missing", track=track, ranges=len(due))
+        return bool(self._questions)
+
+    def questions(self, room: int) -> list[MissingFrame]:
+        """The questions that fit into so many bytes; they are asked with that."""
+        found: list[MissingFrame] = []
+        for track, question in list(self._questions.items()):
+            size = frame_size(question)
+            if size <= room:
+                room -= size
+                found.append(self._questions.pop(track))
+        return found
+
+    def next_timer(self, rtt: float | None) -> float | None:
+        """When the next question is due, or None."""
+        timers = (into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if len(into.missing))
+        return min((timer for timer in timers if timer is not None), default=None)
+
+    def _hole(self, into: IncomingRecovery, first: int, end: int, now: float) -> None:
+        first = max(first, end - MAX_HOLE_UNITS)
+        lookahead = self._hub.config.playout.lookahead_ms / 1000
+        # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
+        into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
+
+
+def _flags(frame: MediaFrame | AudioFrame) -> int:
+    return encode_media_flags(frame.talkspurt_start, frame.talkspurt_end, frame.clear_number & 3)
