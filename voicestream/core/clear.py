@@ -126,25 +126,34 @@ class ReceiverClears:
         """Whether the sender is known to have done every clear that is known here."""
         return self._known >= self.number
 
-    def number_of(self, bits: int) -> int:
-        """The full clear number of audio that carries these two bits: one older than the sender's, or up to two newer. VS-8.1-8"""
+    def number_of(self, bits: int, pts: int, received_end: int) -> int:
+        """The full clear number of audio: from one below the sender's to two above it, and never newer than its pts allows. VS-8.1-8
+
+        Args:
+            bits: The two bits that it carries.
+            pts: Its full pts.
+            received_end: End of the latest audio received before it. What is newer than a clear comes after all that is older.
+        """
         oldest = max(0, self._known - 1)
-        return oldest + ((bits - oldest) & 3)
+        number = oldest + ((bits - oldest) & 3)
+        if number > self.number and pts < max(received_end, self.to_pts):
+            number -= 4  # so late that two clears have passed it
+        return max(0, number)
 
     def is_stale(self, number: int, pts: int) -> bool:
         """Whether a clear has voided the audio with this full number and pts. VS-8.1-6"""
         return number < self.number or (number == self.number and pts < self.to_pts)
 
-    def overtaken(self, number: int, heard_end: int) -> bool:
+    def overtaken(self, number: int, received_end: int) -> bool:
         """Audio of this full number has come. True when it overtook its clear, which is then done here without it (VS-8.1-7).
 
         Args:
             number: From `number_of`.
-            heard_end: End of the latest audio of older numbers: the clear, still to come, ends there or later.
+            received_end: End of the latest audio received before it: the clear, still to come, ends there or later.
         """
         self._known = max(self._known, number)
         if number <= self.number:
             return False
         self.number = number
-        self.to_pts = max(self.to_pts, heard_end)
+        self.to_pts = max(self.to_pts, received_end)
         return True

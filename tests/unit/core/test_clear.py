@@ -111,27 +111,39 @@ def test_audio_on_its_way_when_the_receiver_asks_is_stale_wherever_it_lies() -> 
     clears = ReceiverClears(0)
     clears.request(0, 100)
     assert not clears.answered
-    number = clears.number_of(0)  # sent before the request was there
+    number = clears.number_of(0, 160, 100)  # sent before the request was there
     assert clears.is_stale(number, 160)
     clears.received(void(1, 180))
     assert clears.answered
-    assert not clears.is_stale(clears.number_of(1), 180)
+    assert not clears.is_stale(clears.number_of(1, 180, 100), 180)
 
 
 def test_the_two_bits_name_the_number_nearest_to_what_the_sender_has_reached() -> None:
     clears = ReceiverClears(0)
-    assert [clears.number_of(bits) for bits in range(4)] == [0, 1, 2, 3]
+    assert [clears.number_of(bits, 80, 80) for bits in range(4)] == [0, 1, 2, 3]
     clears.received(void(6, 0))
-    assert [clears.number_of(n & 3) for n in (5, 6, 7, 8)] == [5, 6, 7, 8]
+    assert [clears.number_of(n & 3, 80, 80) for n in (5, 6, 7, 8)] == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("received_end", [0, 8, 200])
+def test_audio_that_two_clears_have_passed_is_not_taken_for_something_newer(received_end: int) -> None:
+    clears = ReceiverClears(0)
+    clears.received(void(2, 200))
+    for pts in (0, 192):
+        number = clears.number_of(0, pts, received_end)
+        assert number == 0
+        assert not clears.overtaken(number, received_end)
+        assert clears.is_stale(number, pts)
+    assert clears.number_of(0, 200, 200) == 4
 
 
 def test_audio_that_overtakes_its_clear_does_the_clear() -> None:
     clears = ReceiverClears(0)
-    number = clears.number_of(1)
+    number = clears.number_of(1, 240, 240)
     assert clears.overtaken(number, 240)
     assert (clears.number, clears.to_pts) == (1, 240)
     assert not clears.overtaken(number, 300)
-    assert clears.is_stale(clears.number_of(0), 232)
+    assert clears.is_stale(clears.number_of(0, 232, 248), 232)
     assert not clears.is_stale(number, 240)
     assert clears.received(void(1, 260))  # the clear itself knows better where it ends
     assert not clears.received(void(1, 260))
@@ -160,4 +172,4 @@ def test_after_any_number_of_clears_both_ends_agree(clears: int) -> None:
             receiver.received(sender.begin(0, pts))
         assert receiver.number == sender.number == index + 1
         assert receiver.to_pts == sender.to_pts == pts
-        assert receiver.number_of(sender.number & 3) == sender.number
+        assert receiver.number_of(sender.number & 3, pts, pts) == sender.number

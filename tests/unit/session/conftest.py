@@ -304,7 +304,7 @@ class Kit:
         return fate
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def kit() -> type[Kit]:
     return Kit
 

@@ -225,7 +225,7 @@ def test_a_call_of_minutes_on_a_bad_path_stays_sound(kit) -> None:
     assert pair.client.is_open
     assert pair.server.is_open
     assert 3700 <= len(player.pts) == len(set(player.pts)) <= 4000
-    assert max(player.pts) == 4 * 8000 + 3 * 16000 - 8
+    assert 79_000 < max(player.pts) <= 4 * 8000 + 3 * 16000 - 8
     stats = pair.client.stats(pair.now)
     assert stats.loss_share == pytest.approx(0.05, abs=0.01)
     assert stats.rtt_ms == pytest.approx(100, abs=30)
