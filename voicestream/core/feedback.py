@@ -251,18 +251,20 @@ class SentDatagram:
     delay_ticks: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Feedback:
     """What one report told anew.
 
     Attributes:
         acked: Datagrams now known to have arrived, oldest first.
         lost: Datagrams now held for lost, oldest first.
+        found: Those of `acked` that had been held for lost.
         newest: The report's newest datagram, when this report is the first to name it: the one whose echo measures the round trip.
     """
 
     acked: list[SentDatagram] = field(default_factory=list)
     lost: list[SentDatagram] = field(default_factory=list)
+    found: list[SentDatagram] = field(default_factory=list)
     newest: SentDatagram | None = None
 
 
@@ -314,20 +316,18 @@ class SentLog:
         newest = unwrap(report.newest, max(self.next_number - 1, 0))
         if newest >= self.next_number:  # VS-9.3-1
             raise ProtocolError(ErrorCode.REPORT_ERROR, f"report of datagram {newest}, of {self.next_number} sent")
-        feedback_newest: SentDatagram | None = None
-        acked: list[SentDatagram] = []
-        lost: list[SentDatagram] = []
+        told = Feedback()
         head = self._sent.get(newest)
         delay: int | None = None
         if head is not None:
             delay = self._continuous(tick_delta(report.arrival, ticks(head.sent_at)))
             if not head.acked:
-                feedback_newest = head
-                self._acknowledge(head, delay, acked)
+                told.newest = head
+                self._acknowledge(head, delay, told)
         for number, status in zip(range(newest - 1, newest - 1 - len(report.statuses), -1), report.statuses, strict=True):
             if status is None:
                 if newest - number >= LOSS_THRESHOLD:
-                    self._lose(number, lost)
+                    self._lose(number, told)
                 continue
             if number < 0:
                 raise ProtocolError(ErrorCode.REPORT_ERROR, "report of datagrams before the first")
@@ -335,28 +335,29 @@ class SentLog:
                 delay += status
             entry = self._sent.get(number)
             if entry is not None and not entry.acked:
-                self._acknowledge(entry, delay or 0, acked)
-        acked.reverse()
-        lost.reverse()
-        return Feedback(acked=acked, lost=lost, newest=feedback_newest)
+                self._acknowledge(entry, delay or 0, told)
+        for found in (told.acked, told.lost, told.found):
+            found.reverse()
+        return told
 
     def _continuous(self, delay16: int) -> int:
         """One-way delay of the newest datagram, made continuous with those before it."""
         self._delay = delay16 if self._delay is None else self._delay + tick_delta(delay16 & 0xFFFF, self._delay & 0xFFFF)
         return self._delay
 
-    def _acknowledge(self, entry: SentDatagram, delay: int, acked: list[SentDatagram]) -> None:
+    def _acknowledge(self, entry: SentDatagram, delay: int, told: Feedback) -> None:
         if entry.lost:
             entry.lost = False
             self.lost -= 1
+            told.found.append(entry)
         entry.acked = True
         entry.delay_ticks = delay
         self.acked += 1
-        acked.append(entry)
+        told.acked.append(entry)
 
-    def _lose(self, number: int, lost: list[SentDatagram]) -> None:
+    def _lose(self, number: int, told: Feedback) -> None:
         entry = self._sent.get(number)
         if entry is not None and not entry.acked and not entry.lost:
             entry.lost = True
             self.lost += 1
-            lost.append(entry)
+            told.lost.append(entry)

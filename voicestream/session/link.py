@@ -109,6 +109,8 @@ class Link:
             self._tracks.on_acked(datagram)
         for datagram in feedback.lost:
             self._tracks.on_lost(datagram)
+        for datagram in feedback.found:
+            self._tracks.on_found(datagram)
         self._tracks.recovery.reported(feedback)
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)
 

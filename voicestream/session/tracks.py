@@ -180,6 +180,11 @@ class Tracks:
         for track, _pts in datagram.media:
             self.senders[track].counts.frames_lost += 1
 
+    def on_found(self, datagram: SentDatagram) -> None:
+        """A datagram of ours that was held for lost has come after all."""
+        for track, _pts in datagram.media:
+            self.senders[track].counts.frames_lost -= 1
+
     def playout_entries(self) -> tuple[PlayoutEntry, ...]:
         """How the playouts stand, for a report."""
         entries = (receiver.playout_entry() for receiver in self.receivers.values())

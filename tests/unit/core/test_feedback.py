@@ -293,6 +293,7 @@ class TestSentLog:
         assert log.lost == 1
         told = log.reported(self.report(6, 0, 0, 0, 0, 0))
         assert [one.number for one in told.acked] == [1, 6]
+        assert [one.number for one in told.found] == [1]
         assert log.lost == 0
         assert log.acked == 7
 
