@@ -164,10 +164,10 @@ class Link:
             schedule.chance(now)
         if schedule.due_alone(now) or schedule.rides(now):
             own_bytes = HEADER_SIZE if alone and not len(self._hub.outgoing.repeats) else 0
-            report = self.reports.make(now, room, self._tracks.playout_entries(), own_bytes=own_bytes, may_wait=not alone)
-            if report is not None:
-                riders.append(report)
-                room -= frame_size(report)
+            made = self.reports.make(now, room, self._tracks.playout_entries(), own_bytes=own_bytes, may_wait=not alone)
+            if made is not None:
+                riders.append(made[0])
+                room -= made[1]
         for key, version, frame in self._hub.outgoing.repeats.riding(now):
             size = frame_size(frame)
             if size <= room:

@@ -53,8 +53,8 @@ class Reports:
 
     def make(
         self, now: float, room: int, playout: tuple[PlayoutEntry, ...], *, own_bytes: int = 0, may_wait: bool = False
-    ) -> ReportFrame | None:
-        """The report that leaves now.
+    ) -> tuple[ReportFrame, int] | None:
+        """The report that leaves now, and its size in bytes.
 
         Args:
             now: Monotonic seconds.
@@ -70,8 +70,9 @@ class Reports:
         if may_wait and statuses < self.arrivals.pending(twice=twice):
             return None
         report = self.arrivals.report(room=max(statuses, 0), twice=twice, playout=playout)
-        self.schedule.left(frame_size(report) + own_bytes, now, with_playout=bool(playout))
-        return report
+        size = frame_size(report)
+        self.schedule.left(size + own_bytes, now, with_playout=bool(playout))
+        return report, size
 
     def on_report(self, report: ReportFrame, reply_tick: int, now: float) -> Feedback:
         """Take a report of the far end, which left there at `reply_tick`.
