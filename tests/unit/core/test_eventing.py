@@ -206,6 +206,8 @@ class TestInbox:
         box.reset(1)
         assert not box.knows(1)
         assert box.skipped == 1
+        box.reset(77)  # of that one nothing ever came
+        assert box.skipped == 1
         assert orders(box.feed(2, event(1), True)) == [1]
 
     def test_bytes_are_accounted_exactly(self) -> None:

@@ -9,7 +9,8 @@ import pytest
 from voicestream.config import Limits, PlayoutConfig, RateConfig, SessionConfig, Track
 from voicestream.errors import StateError
 from voicestream.events import Finished, RemoteFinished
-from voicestream.wire import AnchorFrame, AudioFrame, PlayoutEntry
+from voicestream.wire import AnchorFrame, AudioFrame, PlayoutEntry, encode_message
+from voicestream.wire import messages as wire
 
 
 def audio(pair, name: str = "client") -> list[AudioFrame]:
@@ -261,6 +262,13 @@ class TestFinish:
         pair.server.report_played(44, pair.now)
         pair.run(0.1)
         assert pair.of("client", Finished) == [Finished(track=0, played_pts=40)]
+
+    def test_the_end_is_confirmed_once(self, pair) -> None:
+        pair.client.finish(pair.now)
+        for _ in range(2):
+            pair.client.receive_control(encode_message(wire.Finished(played_pts=0)), pair.now)
+        pair.drain()
+        assert len(pair.of("client", Finished)) == 1
 
     def test_nothing_follows_the_end(self, pair, kit) -> None:
         pair.client.finish(pair.now)
