@@ -227,3 +227,15 @@ def test_the_wire_bytes_of_a_call_are_what_the_format_promises() -> None:
     # Reports, redundancy, ACKs that ride along, progress.
     others_bps = 0.05 * audio_bps + 0.11 * audio_bps + 50 * 8 * 8 + 1000
     world.sim.check(sent_bps < audio_bps + others_bps, f"{sent_bps / 1e3:.1f} kbps for 24 kbps of payload")
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    digests = []
+    for seed in (1, 1, 2):
+        world = EndpointWorld(seed=seed)
+        client = world.client(LinkProfile(delay_ms=20, jitter_ms=10, loss=0.05, rate_kbps=100, reorder=True))
+        world.open()
+        converse(world, client, 2)
+        world.run(3)
+        digests.append(world.digest())
+    assert digests[0] == digests[1] != digests[2]
