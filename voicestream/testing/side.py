@@ -92,6 +92,10 @@ class CallSide(abc.ABC):
     def flush(self) -> None:
         """Carry away everything that the session has to say; to be called after every verb of it."""
 
+    def flush_control(self) -> None:
+        """The same after a verb that can at most have led to a control message; may be cheaper."""
+        self.flush()
+
     def record(self, event: Event) -> None:
         """The session reported something."""
         self.events.append((self.sim.now, event))
@@ -146,7 +150,7 @@ class CallSide(abc.ABC):
         def report(pts: int) -> None:
             if not self.session.is_closed:
                 self.session.report_played(pts, self.sim.now, track=track)
-                self.flush()
+                self.flush_control()
 
         return report
 
