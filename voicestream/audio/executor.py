@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from voicestream.audio.codec import Decoder
 from voicestream.audio.conceal import MEMORY_MS, Continuation, loss_gain
+from voicestream.audio.level import VoiceDetector
 from voicestream.audio.library import PacketError
 from voicestream.audio.stretch import MAX_PERIOD_MS, accelerate, crossfade, expand, fade, merge
 from voicestream.config import UNITS_PER_SECOND
@@ -29,6 +30,7 @@ _SEAM_MS: Final = 4.0
 _FADE_IN_MS: Final = 2.5
 _INAUDIBLE: Final = 0.02
 _EXACT_UNITS: Final = 0.5
+_HANGOVER_MS: Final = 40.0
 
 
 class _Source(enum.Enum):
@@ -79,6 +81,8 @@ class Executor:
         self._lost_ms = 0.0
         self._continuation: Continuation | None = None
         self._continuation_gain = 1.0
+        self._voice = VoiceDetector(hangover_ms=_HANGOVER_MS)
+        self._speech = False
         self.corrupt_frames = 0
         self.inserted_samples = 0
         self.removed_samples = 0
@@ -94,14 +98,18 @@ class Executor:
                 piece = self._lost(units, next_frame)
             case Expand(frame=None, units=units):
                 piece = self._wait(units)
-            case Expand(frame=MediaFrame() as frame, units=units):
+            case Expand(frame=MediaFrame() as frame, units=units, urgent=urgent):
                 piece = self._frame(frame)
-                longer = expand(piece.pcm, self._samples(units), sample_rate_hz=self._rate, history=self._memory)
+                longer = piece.pcm
+                if urgent or not self._speech:
+                    longer = expand(piece.pcm, self._samples(units), sample_rate_hz=self._rate, history=self._memory)
                 self.inserted_samples += len(longer) - len(piece.pcm)
                 piece.pcm = longer
-            case Accelerate(frame=frame, units=units):
+            case Accelerate(frame=frame, units=units, urgent=urgent):
                 piece = self._frame(frame)
-                shorter = accelerate(piece.pcm, self._samples(units), sample_rate_hz=self._rate)
+                shorter = piece.pcm
+                if urgent or not self._speech:
+                    shorter = accelerate(piece.pcm, self._samples(units), sample_rate_hz=self._rate)
                 self.removed_samples += len(piece.pcm) - len(shorter)
                 piece.pcm = shorter
             case Silence(units=units):
@@ -129,6 +137,7 @@ class Executor:
             return self._lost(frame.units, None)
         pcm = self._join(pcm) if tail is None else merge(tail, pcm, sample_rate_hz=self._rate)
         self._heard(_Source.DECODER, frame.pts + frame.units)
+        self._speech = self._voice.push(pcm, 1000 * len(pcm) / self._rate)
         return Piece(pcm)
 
     def _join(self, pcm: Pcm) -> Pcm:

@@ -54,6 +54,10 @@ class StretchControl:
     The slack of a call is the time since the frame asked for would have arrived had it been as quick as the quickest. A
     device takes audio in blocks and the buffer holds it in frames, so slack moves only in steps of their common measure,
     the grain; what the executor holds beyond a multiple of the grain only adds delay and can be cut free of risk.
+
+    Attributes:
+        grain: The common measure, in units.
+        distance: How far the slack was from what is needed, or wanted, at the last correction, in units.
     """
 
     def __init__(self) -> None:
@@ -69,6 +73,7 @@ class StretchControl:
         self._frame_units = 8
         self._ticks = 0
         self.grain = 8.0
+        self.distance = 0.0
 
     def consumed(self, units: float, frame_units: int) -> None:
         """The device took `units` since the last tick; frames have `frame_units`."""
@@ -143,6 +148,7 @@ class StretchControl:
             return 0.0
         slack = min(call.slack for call in calls) - base
         free = min(call.held for call in calls) % self.grain
+        self.distance = abs(slack - (spread if slack < spread else target))
         if slack < spread:
             if now < self._no_expansion_before:
                 return 0.0

@@ -58,18 +58,24 @@ class Expand:
     Attributes:
         frame: Decode it and make it longer by about `units`; None: nothing is there, make `units` of concealment.
         units: Length to add, in pts units.
+        urgent: Do it in the middle of a word if need be; otherwise only where nobody speaks.
     """
 
     frame: MediaFrame | None
     units: int
+    urgent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerate:
-    """Decode `frame` and make it shorter by about `units` pts units, rather less than more; nothing if it does not match."""
+    """Decode `frame` and make it shorter by about `units` pts units, rather less than more; nothing if it does not match.
+
+    Unless it is `urgent`, do so only where nobody speaks.
+    """
 
     frame: MediaFrame
     units: int
+    urgent: bool = True
 
 
 @dataclass(frozen=True, slots=True)

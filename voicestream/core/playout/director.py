@@ -12,6 +12,7 @@ from voicestream.core.playout.buffer import Entry
 from voicestream.core.playout.control import StretchControl
 from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
 from voicestream.core.playout.intake import Intake
+from voicestream.core.playout.patience import Patience
 from voicestream.core.playout.ticks import DeviceTicks, Tick
 from voicestream.media import SourceKind
 from voicestream.trace import Observer
@@ -73,6 +74,7 @@ class Director:
         self._observer = observer
         self._track = track
         self._control = StretchControl()
+        self._patience = Patience()
         self._run = ConcealmentRun(intake.account)
         self._state = _State.IDLE
         self._now = 0.0
@@ -186,9 +188,9 @@ class Director:
         elif merging:
             decision = Merge(frame)
         elif change > 0:
-            decision = Expand(frame, change)
+            decision = Expand(frame, change, self._patience.urgent(self._now, change, self._control.distance))
         elif change < 0:
-            decision = Accelerate(frame, -change)
+            decision = Accelerate(frame, -change, self._patience.urgent(self._now, change, self._control.distance))
         else:
             decision = Decode(frame)
         return Pending(decision, float(frame.units + change), frame.pts, front.end)
