@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from voicestream.core.bwe import Estimator, Sample, State
+
+RTT = 0.06
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Mapping[str, object]]] = []
+
+    def record(self, now: float, name: str, data: Mapping[str, object]) -> None:
+        self.records.append((name, data))
+
+
+class Driver:
+    """Sends 20 ms datagrams that fill the target, and reports them five at a time with a given wait."""
+
+    def __init__(self, *, start: float = 60e3, recorder: Recorder | None = None) -> None:
+        self.estimator = Estimator(start, 13e3, 110e3, recorder)
+        self.now = 10.0
+        self.number = 0
+
+    def run(self, seconds: float, *, wait: float = 0.0, growth: float = 0.0, lost_of_five: int = 0, report: bool = True) -> None:
+        samples: list[Sample] = []
+        lost: list[int] = []
+        for step in range(round(seconds * 50)):
+            size = round(self.estimator.target_bps * 0.95 * 0.02 / 8)
+            self.estimator.sent(self.number, self.now, size)
+            if step % 5 < lost_of_five:
+                lost.append(self.number)
+            else:
+                samples.append(Sample(self.number, self.now, self.now + 3.0 + wait, size))
+            wait += growth * 0.02
+            self.number += 1
+            self.now += 0.02
+            if report and step % 5 == 4:
+                self.estimator.feedback(self.now + RTT / 2, samples, lost, RTT)
+                samples, lost = [], []
+            self.estimator.tick(self.now, RTT)
+
+    @property
+    def target(self) -> float:
+        return self.estimator.target_bps
+
+
+def test_an_idle_path_lets_the_rate_ramp_up_to_the_maximum_and_no_further() -> None:
+    driver = Driver()
+    driver.run(5)
+    assert driver.estimator.state is State.RAMP
+    assert driver.target == 110e3
+    driver.estimator.max_bps = 80e3
+    driver.run(0.2)
+    assert driver.target <= 80e3
+
+
+def test_a_rate_that_is_not_used_is_not_raised() -> None:
+    estimator = Estimator(60e3, 13e3, 110e3)
+    for step in range(100):
+        now = 10 + step * 0.1
+        estimator.sent(step, now, 100)
+        estimator.feedback(now + RTT, [Sample(step, now, now + 3, 100)], [], RTT)
+    assert estimator.target_bps == 60e3
+
+
+def test_a_growing_queue_is_drained_and_left_again() -> None:
+    recorder = Recorder()
+    driver = Driver(recorder=recorder)
+    driver.run(1)
+    before = driver.target
+    driver.run(0.5, growth=0.3)
+    assert driver.estimator.state is State.DRAIN
+    assert driver.target < 0.9 * before
+    assert driver.estimator.queue_delay > 0.03
+    low = driver.target
+    driver.run(0.5)
+    assert driver.estimator.state is State.CRUISE
+    assert low < driver.target < before
+    states = [data["state"] for name, data in recorder.records if name == "bwe:state"]
+    assert states == ["drain", "cruise"]
+
+
+def test_a_delay_that_does_not_answer_becomes_the_base() -> None:
+    driver = Driver()
+    driver.run(3)
+    driver.run(4, wait=0.06)
+    assert driver.estimator.state is State.RAMP
+    assert driver.target >= 100e3
+    assert driver.estimator.queue_delay == pytest.approx(0.0, abs=0.001)
+
+
+def test_silence_of_the_reports_lowers_the_rate_by_steps_and_the_first_report_restores_it() -> None:
+    driver = Driver()
+    driver.run(3)
+    driver.run(0.4, report=False)
+    assert driver.target == 110e3
+    driver.run(0.4, report=False)
+    assert driver.estimator.state is State.STARVED
+    assert driver.target == pytest.approx(66e3)
+    driver.run(5, report=False)
+    assert driver.target == 13e3
+    driver.run(0.2)
+    assert driver.target >= 0.9 * 110e3
+    assert driver.estimator.state is State.RAMP
+
+
+def test_no_timer_runs_while_nothing_is_unreported() -> None:
+    estimator = Estimator(60e3, 13e3, 110e3)
+    assert estimator.next_timer(RTT) is None
+    estimator.tick(100.0, RTT)
+    estimator.sent(0, 10.0, 100)
+    assert estimator.next_timer(RTT) == pytest.approx(10.0 + RTT + 0.5)
+    estimator.feedback(10.1, [Sample(0, 10.0, 13.0, 100)], [], RTT)
+    assert estimator.next_timer(RTT) is None
+
+
+def test_losses_that_stay_when_the_rate_falls_do_not_keep_it_down() -> None:
+    driver = Driver()
+    driver.run(3)
+    driver.run(2, lost_of_five=1)
+    assert driver.estimator.state is State.TEST
+    assert driver.target == pytest.approx(0.85 * 110e3)
+    driver.run(2, lost_of_five=1)
+    assert driver.estimator.state is State.RAMP
+    assert driver.target == pytest.approx(110e3)
+    assert 0.1 < driver.estimator.loss.share < 0.3
+
+
+def test_losses_that_fall_with_the_rate_are_a_bound() -> None:
+    driver = Driver()
+    driver.run(3)
+    while driver.estimator.state is not State.TEST:
+        driver.run(0.1, lost_of_five=1)
+    while driver.estimator.state is State.TEST:
+        driver.run(0.1)
+    assert driver.estimator.state is State.CRUISE
+    assert driver.target < 0.9 * 110e3
+
+
+def test_pairs_are_wanted_often_at_first_and_seldom_later() -> None:
+    driver = Driver()
+    estimator = driver.estimator
+    assert estimator.wants_pair(driver.now)
+    driver.run(0.02)
+    estimator.paired(driver.now)
+    assert not estimator.wants_pair(driver.now + 0.05)
+    assert estimator.wants_pair(driver.now + 0.11)
+    driver.run(5)
+    estimator.paired(driver.now)
+    assert not estimator.wants_pair(driver.now + 0.4)
+    assert estimator.wants_pair(driver.now + 0.6)
+
+
+def test_another_path_is_measured_anew() -> None:
+    driver = Driver()
+    driver.run(1)
+    driver.run(0.5, growth=0.3)
+    driver.estimator.path_changed(driver.now)
+    assert driver.estimator.state is State.RAMP
+    assert driver.estimator.queue_delay == 0.0
+
+
+def test_a_start_beyond_the_bounds_is_brought_within() -> None:
+    assert Estimator(500e3, 13e3, 110e3).target_bps == 110e3
+    assert Estimator(1e3, 13e3, 110e3).target_bps == 13e3

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from voicestream.core.bwe.loss import LossLog
+from voicestream.core.bwe.losstest import LossTest
+
+
+def tell(log: LossLog, begin: float, seconds: float, lost_of_ten: int) -> None:
+    for step in range(int(seconds * 5)):
+        number = round(begin * 1000) + step * 10
+        log.told(begin + step / 5, 10 - lost_of_ten, tuple(range(number, number + lost_of_ten)))
+
+
+def test_few_losses_start_no_test() -> None:
+    log, test = LossLog(), LossTest()
+    log.told(0.0, 30, (1, 2, 3))
+    assert not test.suspects(log, 0.1)
+    log.told(0.1, 100, (7,))
+    assert not test.suspects(log, 0.2)
+
+
+def test_losses_that_fall_with_the_rate_answer() -> None:
+    log, test = LossLog(), LossTest()
+    tell(log, 0.0, 2.0, 2)
+    assert test.suspects(log, 2.0)
+    assert test.start(2.0, 80e3) == 0.85 * 80e3
+    assert not test.suspects(log, 2.1)
+    tell(log, 2.0, 2.4, 0)
+    assert test.verdict(log, 3.0, 0.1) is None
+    assert test.verdict(log, 4.4, 0.1) is True
+    assert test.background == 0.0
+
+
+def test_losses_that_stay_are_background_and_start_no_other_test() -> None:
+    log, test = LossLog(), LossTest()
+    tell(log, 0.0, 2.0, 2)
+    assert test.suspects(log, 2.0)
+    test.start(2.0, 80e3)
+    tell(log, 2.0, 2.4, 2)
+    assert test.verdict(log, 4.4, 0.1) is False
+    assert 0.15 < test.background < 0.25
+    tell(log, 4.4, 6.0, 2)
+    assert not test.suspects(log, 10.3)
+    tell(log, 10.4, 2.0, 6)
+    assert test.suspects(log, 12.3)
+
+
+def test_heavy_losses_lower_the_rate_by_as_much() -> None:
+    log, test = LossLog(), LossTest()
+    tell(log, 0.0, 2.0, 6)
+    assert test.suspects(log, 1.9)
+    assert 30e3 < test.start(1.9, 80e3) < 35e3
+
+
+def test_a_test_may_be_given_up_and_the_next_one_waits() -> None:
+    log, test = LossLog(), LossTest()
+    tell(log, 0.0, 2.0, 3)
+    test.suspects(log, 1.9)
+    test.start(1.9, 80e3)
+    test.abandon(2.0)
+    assert not test.running
+    assert not test.suspects(log, 2.1)

@@ -1,0 +1,109 @@
+"""Queueing delay from one-way delays whose constant part is unknown."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from voicestream.core.bwe.samples import Sample, WindowedMin
+
+__all__ = ["QueueDelay"]
+
+BASE_WINDOW: Final = 30.0
+"""Seconds over which the least delay counts as that of the empty path."""
+
+STANDING_WINDOW: Final = 0.16
+"""Seconds over which a queue must not have been empty to count as standing."""
+
+STANDING_SAMPLES: Final = 3
+TREND_WINDOW: Final = 0.5
+MAX_SERIALISATION: Final = 0.05
+"""Seconds; no more than this of a delay is explained by the datagram's own length."""
+
+_JITTER_GAIN: Final = 1 / 16
+MAX_NOISE: Final = 0.02
+
+
+class QueueDelay:
+    """Follows the queue.
+
+    Attributes:
+        standing: Seconds of queue that does not go away between datagrams: the least delay of the last ones above the base.
+        trend: Seconds a second at which the delay grows.
+        jitter: Mean difference between the delays of consecutive datagrams, in seconds. A standing queue does not raise it.
+        base_at: When the base was last seen, on the clock of arrivals.
+        newest_at: Newest arrival.
+    """
+
+    __slots__ = ("_base", "_last", "_raw", "_recent", "base_at", "jitter", "newest_at", "standing", "trend")
+
+    def __init__(self) -> None:
+        self._base = WindowedMin(BASE_WINDOW)
+        self._recent: deque[tuple[float, float]] = deque()
+        self._raw: deque[Sample] = deque(maxlen=STANDING_SAMPLES)
+        self._last: float | None = None
+        self.standing = 0.0
+        self.trend = 0.0
+        self.jitter = 0.0
+        self.base_at = 0.0
+        self.newest_at = 0.0
+
+    def add(self, sample: Sample, capacity_bps: float | None) -> None:
+        """Take a datagram's delay.
+
+        Args:
+            sample: The datagram.
+            capacity_bps: Of the bottleneck if known: its own time on the link is no queue.
+        """
+        at, delay = sample.arrived_at, _without_length(sample, capacity_bps)
+        self.newest_at = at
+        self._raw.append(sample)
+        if self._last is not None:
+            self.jitter += _JITTER_GAIN * (min(abs(delay - self._last), 0.1) - self.jitter)
+        self._last = delay
+        self._base.add(at, delay)
+        recent = self._recent
+        recent.append((at, delay))
+        while recent[0][0] < at - TREND_WINDOW and len(recent) > STANDING_SAMPLES:
+            recent.popleft()
+        near = [value for moment, value in recent if moment >= at - STANDING_WINDOW]
+        if len(near) < STANDING_SAMPLES:
+            near = [value for _, value in list(recent)[-STANDING_SAMPLES:]]
+        base = self._base.value or 0.0
+        # What the least of n jittery delays lies above the base without any queue.
+        noise = min(MAX_NOISE, 2 * self.jitter / (len(near) + 1))
+        self.standing = max(0.0, min(near) - base - noise)
+        if self.standing < 0.004:
+            self.base_at = at
+        self.trend = _slope(recent)
+
+    def rebase(self, capacity_bps: float | None = None) -> None:
+        """The path is another one, or the queue is not ours: take what stands now for the base."""
+        self._base.clear()
+        self._recent.clear()
+        for sample in self._raw:
+            delay = _without_length(sample, capacity_bps)
+            self._base.add(sample.arrived_at, delay)
+            self._recent.append((sample.arrived_at, delay))
+        self.standing = self.trend = 0.0
+        self.base_at = self.newest_at
+
+
+def _without_length(sample: Sample, capacity_bps: float | None) -> float:
+    """Delay of a datagram without the time that its own bytes take on the link."""
+    if not capacity_bps:
+        return sample.delay
+    return sample.delay - min(MAX_SERIALISATION, sample.wire_bytes * 8 / capacity_bps)
+
+
+def _slope(points: deque[tuple[float, float]]) -> float:
+    """Of the regression line; 0 when there is too little to tell."""
+    count = len(points)
+    if count < STANDING_SAMPLES:
+        return 0.0
+    mean_at = sum(at for at, _ in points) / count
+    mean_delay = sum(delay for _, delay in points) / count
+    spread = sum((at - mean_at) ** 2 for at, _ in points)
+    if spread <= 1e-6:
+        return 0.0
+    return sum((at - mean_at) * (delay - mean_delay) for at, delay in points) / spread

@@ -1,0 +1,63 @@
+"""Losses: their share and pattern, and the question whether they answer to our rate."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["LossLog", "LossPattern"]
+
+KEPT: Final = 250
+"""Datagrams whose fate is remembered."""
+
+_GAIN: Final = 1 / 50
+
+
+@dataclass(frozen=True, slots=True)
+class LossPattern:
+    """How datagrams get lost at present.
+
+    Attributes:
+        share: Lost part, 0 to 1, over the last hundred datagrams or so.
+        mean_burst: Mean number of consecutive datagrams that are lost together, at least 1.
+    """
+
+    share: float = 0.0
+    mean_burst: float = 1.0
+
+
+class LossLog:
+    """Fates of the datagrams, in order of their numbers."""
+
+    __slots__ = ("_bursts", "_fates", "_last_lost", "_losses", "share")
+
+    def __init__(self) -> None:
+        self._fates: deque[tuple[float, int]] = deque(maxlen=KEPT)  # (when told, 1 for lost)
+        self._bursts = 0.0
+        self._losses = 0.0
+        self._last_lost = -2
+        self.share = 0.0
+
+    def told(self, now: float, arrived: int, lost: tuple[int, ...]) -> None:
+        """A report told of so many arrivals and of these numbers lost."""
+        for _ in range(arrived):
+            self._fates.append((now, 0))
+            self.share -= _GAIN * self.share
+        for number in lost:
+            self._fates.append((now, 1))
+            self.share += _GAIN * (1 - self.share)
+            self._losses = self._losses * (1 - _GAIN) + 1
+            self._bursts = self._bursts * (1 - _GAIN) + (number != self._last_lost + 1)
+            self._last_lost = number
+
+    def recent(self, now: float, window: float) -> tuple[int, int]:
+        """(datagrams, of them lost) told of in the last `window` seconds."""
+        fates = [fate for at, fate in self._fates if at >= now - window]
+        return len(fates), sum(fates)
+
+    @property
+    def pattern(self) -> LossPattern:
+        """The pattern at present."""
+        burst = self._losses / self._bursts if self._bursts > 0.5 else 1.0
+        return LossPattern(self.share, max(1.0, burst))

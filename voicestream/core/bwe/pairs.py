@@ -1,0 +1,54 @@
+"""Packet pairs: how far apart two datagrams arrive that left together tells the rate of the bottleneck, shared or not."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from voicestream.core.bwe.samples import Sample
+
+__all__ = ["PacketPairs"]
+
+MAX_AGE: Final = 4.0
+"""Seconds for which a pair counts."""
+
+LEAST: Final = 3
+
+TOGETHER: Final = 0.0015
+"""Seconds within which two datagrams left together."""
+
+_TICK: Final = 0.00025
+_KEPT: Final = 24
+
+
+class PacketPairs:
+    """Rates told by pairs, newest last."""
+
+    __slots__ = ("_found", "_last")
+
+    def __init__(self) -> None:
+        self._last: Sample | None = None
+        self._found: deque[tuple[float, float]] = deque(maxlen=_KEPT)
+
+    def add(self, sample: Sample, now: float) -> bool:
+        """Take a datagram that arrived; whether it is the second of a pair, whose delay tells nothing of the queue."""
+        last, self._last = self._last, sample
+        if last is None or sample.number != last.number + 1 or sample.sent_at - last.sent_at > TOGETHER:
+            return False
+        gap = max(sample.arrived_at - last.arrived_at, _TICK)
+        self._found.append((now, sample.wire_bytes * 8 / gap))
+        return True
+
+    def capacity_bps(self, now: float) -> float | None:
+        """Median of the newest pairs of the last 4 s, None with fewer than three: jitter moves single pairs both ways."""
+        rates = sorted(rate for at, rate in self._found if at >= now - MAX_AGE)
+        return rates[len(rates) // 2] if len(rates) >= LEAST else None
+
+    def newest_bps(self, now: float, *, age: float = 1.5, least: int = 2) -> float | None:
+        """The lower one of the two newest pairs, if they are at most `age` seconds old: quick to see that a link is faster."""
+        rates = [rate for at, rate in self._found if at >= now - age][-least:]
+        return min(rates) if len(rates) >= least else None
+
+    def forget(self) -> None:
+        """The path is another one."""
+        self._found.clear()
