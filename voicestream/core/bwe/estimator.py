@@ -10,11 +10,9 @@ import enum
 from collections.abc import Sequence
 from typing import Final
 
-from voicestream.core.bwe.delay import QueueDelay
-from voicestream.core.bwe.delivery import DeliveryRate
-from voicestream.core.bwe.loss import LossLog, LossPattern
+from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
-from voicestream.core.bwe.pairs import PacketPairs
+from voicestream.core.bwe.path import PathView
 from voicestream.core.bwe.samples import Sample
 from voicestream.trace import Observer
 
@@ -41,14 +39,8 @@ RAMP_SLOW: Final = 0.4
 FASTER: Final = 1.35
 """A pair this much faster than at the last congestion means that the link has changed."""
 
-JITTERY: Final = 0.003
-"""Seconds of jitter from which single pairs tell little."""
-
 REFRESH: Final = 25.0
 """Seconds without sight of an empty queue after which it is drained, lest it be taken for the path's own delay."""
-
-STARVED: Final = 0.5
-"""Seconds without feedback, beyond a round trip, after which the rate falls."""
 
 
 class State(enum.Enum):
@@ -74,20 +66,14 @@ class Estimator:
     Attributes:
         target_bps: The rate that may be sent.
         max_bps: See above.
-        delay: The queue.
-        delivery: What arrives.
-        losses: What does not.
-        pairs: What pairs tell.
+        path: What is measured.
         state: What is being done.
     """
 
     def __init__(self, start_bps: float, min_bps: float, max_bps: float, observer: Observer | None = None) -> None:
         self.target_bps = min(max(start_bps, min_bps), max_bps)
         self.max_bps = max_bps
-        self.delay = QueueDelay()
-        self.delivery = DeliveryRate()
-        self.losses = LossLog()
-        self.pairs = PacketPairs()
+        self.path = PathView()
         self.state = State.RAMP
         self._test = LossTest()
         self._min_bps = min_bps
@@ -100,10 +86,6 @@ class Estimator:
         self._resume_bps = 0.0
         self._since: float | None = None  # ramp: a queue has been there; cruise: none has been there well above our share
         self._decided_at: float | None = None
-        self._first_at: float | None = None
-        self._waiting_since: float | None = None
-        self._sent_bps = 0.0
-        self._sent_at: float | None = None
         self._pair_at = -1.0
         self._foreign: list[float] = []
 
@@ -111,15 +93,7 @@ class Estimator:
 
     def sent(self, number: int, now: float, wire_bytes: int) -> None:
         """A datagram leaves."""
-        if self._first_at is None:
-            self._first_at = now
-        if self._sent_at is not None:
-            passed = now - self._sent_at
-            self._sent_bps *= max(0.0, 1 - passed / 1.0)
-        self._sent_bps += wire_bytes * 8
-        self._sent_at = now
-        if self._waiting_since is None:
-            self._waiting_since = now
+        self.path.sent(now, wire_bytes)
 
     def feedback(self, now: float, samples: Sequence[Sample], lost: Sequence[int], rtt: float) -> None:
         """A report came.
@@ -130,15 +104,8 @@ class Estimator:
             lost: Numbers of those now held for lost.
             rtt: Smoothed round trip in seconds.
         """
-        for sample in samples:
-            second = self.pairs.add(sample, now)
-            self.delivery.add(sample)
-            if not second:
-                self.delay.add(sample, self._fast(now))
-        self.losses.told(now, len(samples), tuple(lost))
+        self.path.told(now, samples, lost)
         if samples:
-            newest = samples[-1].sent_at
-            self._waiting_since = now if self._sent_at is not None and self._sent_at > newest else None
             self._decide(now, rtt)
 
     def tick(self, now: float, rtt: float) -> None:
@@ -149,19 +116,17 @@ class Estimator:
         if self.state is not State.STARVED:
             self._resume_bps = self.target_bps if self.state is not State.TEST else self._test.before_bps
             self._enter(State.STARVED, now)
-        self._waiting_since = now - rtt
+        self.path.waiting_since = now - rtt
         self._set(0.6 * self.target_bps)
 
     def next_timer(self, rtt: float) -> float | None:
         """When `tick` has something to do, or None."""
-        return None if self._waiting_since is None else self._waiting_since + rtt + STARVED
+        return self.path.starved_at(rtt)
 
     def path_changed(self, now: float) -> None:
         """The packets take another path: nothing that was measured holds."""
-        self.delay.rebase()
-        self.pairs.forget()
+        self.path.changed(now)
         self._share = self._share_pair = None
-        self._first_at = now
         self._enter(State.RAMP, now)
 
     # What is known
@@ -169,16 +134,16 @@ class Estimator:
     @property
     def loss(self) -> LossPattern:
         """How datagrams get lost."""
-        return self.losses.pattern
+        return self.path.losses.pattern
 
     @property
     def queue_delay(self) -> float:
         """Standing queue on the path in seconds."""
-        return self.delay.standing
+        return self.path.delay.standing
 
     def delivered_bps(self) -> float:
         """Rate at which what was sent arrived over the last second or so; 0 before that is known."""
-        return self.delivery.rate_bps(1.0) or 0.0
+        return self.path.delivery.rate_bps(1.0) or 0.0
 
     def wants_pair(self, now: float) -> bool:
         """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
@@ -189,9 +154,9 @@ class Estimator:
         self._pair_at = now
 
     def _pair_interval(self, now: float) -> float:
-        if self._first_at is None or now - self._first_at < 1.0:
+        if self.path.first_at is None or now - self.path.first_at < 1.0:
             return 0.1
-        newest = self.pairs.newest_bps(now, age=1.2, least=1)
+        newest = self.path.pairs.newest_bps(now, age=1.2, least=1)
         if self._share_pair is not None and newest is not None and newest > FASTER * self._share_pair:
             return 0.2
         if self.state is State.RAMP and self.target_bps < 0.9 * self.max_bps:
@@ -223,7 +188,7 @@ class Estimator:
         return min(MOST_QUEUE, max(LEAST_QUEUE, QUEUED_BITS / self.target_bps))
 
     def _overused(self, now: float, rtt: float) -> bool:
-        queue, trend, aim = self.delay.standing, self.delay.trend, self._aim()
+        queue, trend, aim = self.path.delay.standing, self.path.delay.trend, self._aim()
         if self._competing(now):
             return queue > 0.3 and trend > 0.1
         if self.state is State.RAMP:
@@ -234,22 +199,22 @@ class Estimator:
         """A queue has formed: note our share and go below it until the queue is gone."""
         self._test.abandon(now)
         before = self.target_bps
-        self._note_share(now, min(self.delivery.rate_bps(max(0.4, rtt + 0.2)) or before, before))
+        self._note_share(now, min(self.path.delivery.rate_bps(max(0.4, rtt + 0.2)) or before, before))
         self._resume_bps = before
-        self._drain_queue = self.delay.standing
+        self._drain_queue = self.path.delay.standing
         self._enter(State.DRAIN, now)
         self._set(self._drain_rate())
 
     def _note_share(self, now: float, share: float) -> None:
         self._share = share
-        self._share_pair = self.pairs.newest_bps(now) or self.pairs.capacity_bps(now)
+        self._share_pair = self.path.pairs.newest_bps(now) or self.path.pairs.capacity_bps(now)
 
     def _drain_rate(self) -> float:
         share = self._share or self.target_bps
-        return share * min(0.85, max(0.4, 0.9 - self.delay.standing / 0.4))
+        return share * min(0.85, max(0.4, 0.9 - self.path.delay.standing / 0.4))
 
     def _drain(self, now: float, rtt: float) -> None:
-        queue, share = self.delay.standing, self._share or self.target_bps
+        queue, share = self.path.delay.standing, self._share or self.target_bps
         waited = now - self._state_at - rtt - 0.15
         if queue > self._drain_queue + 0.003:
             self._drain_queue, self._peak_at = queue, now
@@ -257,8 +222,8 @@ class Estimator:
         if queue < max(0.006, 0.6 * self._aim()):
             self._leave_drain(now)
         elif waited > 0:
-            arriving = self.delivery.rate_bps(0.5) or share
-            growing = (queue > 0.05 and self.delay.trend > 0.03) or self._losing(now)
+            arriving = self.path.delivery.rate_bps(0.5) or share
+            growing = (queue > 0.05 and self.path.delay.trend > 0.03) or self.path.losing(now, self._test.background)
             if growing and arriving < 0.97 * share:
                 self._note_share(now, arriving)  # it was less than thought
                 self._drain_queue = queue
@@ -270,35 +235,30 @@ class Estimator:
     def _stuck(self, queue: float, share: float, since_peak: float) -> bool:
         """Whether the queue stays though it should have shrunk by more than half, at what we send."""
         shrunk = (1 - self.target_bps / share) * since_peak
-        return shrunk > 0.6 * self._drain_queue + 0.06 and queue > 0.7 * self._drain_queue and abs(self.delay.trend) < 0.05
-
-    def _losing(self, now: float) -> bool:
-        """Whether datagrams get lost right now beyond what always does."""
-        count, lost = self.losses.recent(now, 0.6)
-        return lost >= 3 and lost > (0.1 + 2 * self._test.background) * count
+        return shrunk > 0.6 * self._drain_queue + 0.06 and queue > 0.7 * self._drain_queue and abs(self.path.delay.trend) < 0.05
 
     def _refresh(self, now: float, rtt: float) -> None:
         """Look at the path without our queue for a moment."""
-        queue = self.delay.standing
+        queue = self.path.delay.standing
         waited = now - self._state_at - rtt
         if queue >= 0.003 and waited < 1.0:
             return
         if queue > 0.7 * self._drain_queue:
-            self.delay.rebase(self._fast(now))  # it is none
-        self.delay.base_at = self.delay.newest_at
+            self.path.delay.rebase(self.path.fast(now))  # it is none
+        self.path.delay.base_at = self.path.delay.newest_at
         self._enter(State.CRUISE, now)
         self._set(self._resume_bps)
 
     def _leave_drain(self, now: float) -> None:
         share = self._share or self.target_bps
         self._since = None
-        self.delay.base_at = self.delay.newest_at
+        self.path.delay.base_at = self.path.delay.newest_at
         self._enter(State.CRUISE, now)
         self._set(0.92 * share)
 
     def _not_ours(self, now: float) -> None:
         """The queue does not answer to us: the path has become longer, or others keep it."""
-        self.delay.rebase(self._fast(now))
+        self.path.delay.rebase(self.path.fast(now))
         self._foreign = [*(at for at in self._foreign if now - at < 30), now]
         self._share = self._share_pair = None
         self._enter(State.RAMP, now)
@@ -311,74 +271,60 @@ class Estimator:
 
     def _fair_guess(self, now: float) -> float | None:
         """Half of the link, to be taken whatever the queue says while others keep it full."""
-        pair = self.pairs.capacity_bps(now)
+        pair = self.path.pairs.capacity_bps(now)
         return 0.5 * pair if self._competing(now) and pair is not None else None
 
     def _ramp(self, now: float, rtt: float, passed: float) -> None:
-        fast, steady = self._fast(now), self.pairs.capacity_bps(now)
+        fast, steady = self.path.fast(now), self.path.pairs.capacity_bps(now)
         target = self.target_bps
-        if steady is not None and self._first_at is not None and now - self._first_at < 2.0 and PAIR_USE * steady < target:
+        if steady is not None and self.path.first_at is not None and now - self.path.first_at < 2.0 and PAIR_USE * steady < target:
             self._set(0.9 * steady)  # begun too high
             return
         ceiling = self._ceiling(now)
         proven = fast is not None and fast > 1.2 * target
-        if self.delay.standing > 0.6 * self._aim():
+        if self.path.delay.standing > 0.6 * self._aim():
             if self._since is None:
                 self._since = now
             elif now - self._since > 1.0:  # that is how it is going to be
-                self._note_share(now, min(self.delivery.rate_bps(1.0) or target, target))
+                self._note_share(now, min(self.path.delivery.rate_bps(1.0) or target, target))
                 self._enter(State.CRUISE, now)
             return
         self._since = None
-        if self._sent_bps < 0.6 * target and not proven:
+        if self.path.sent_bps < 0.6 * target and not proven:
             return
         growth = RAMP_SLOW if fast is None else RAMP_FAST if fast > 1.5 * target else 0.25
         self._set(max(target, min(ceiling, target * (1 + growth * passed))))
 
-    def _fast(self, now: float) -> float | None:
-        """What pairs say of the link, the newest ones first."""
-        steady, newest = self.pairs.capacity_bps(now), self.pairs.newest_bps(now)
-        return max(steady or 0.0, newest or 0.0) or None
-
     def _ceiling(self, now: float) -> float:
-        fast = self._fast(now)
+        fast = self.path.fast(now)
         ceiling = self.max_bps if fast is None else PAIR_USE * fast
         guess = self._fair_guess(now)
         return ceiling if guess is None else min(ceiling, guess)
 
     def _cruise(self, now: float, passed: float) -> None:
-        queue, aim, target = self.delay.standing, self._aim(), self.target_bps
-        steady = self.pairs.capacity_bps(now)
+        queue, aim, target = self.path.delay.standing, self._aim(), self.target_bps
+        steady = self.path.pairs.capacity_bps(now)
         if steady is not None and self._share is not None:  # the pairs before the congestion may have told of a faster link
             self._share_pair = steady if self._share_pair is None else min(self._share_pair, steady)
-        fast = self._surely_fast(now, queue < aim)
+        fast = self.path.surely_fast(now, clear=queue < aim)
         if fast is not None and self._share_pair is not None and fast > FASTER * self._share_pair:
             self._share = self._share_pair = None  # the link has become faster
-            self.delay.rebase(fast)
+            self.path.delay.rebase(fast)
             self._enter(State.RAMP, now)
             return
-        if self.delay.base_at and self.delay.newest_at - self.delay.base_at > REFRESH:
+        if self.path.delay.base_at and self.path.delay.newest_at - self.path.delay.base_at > REFRESH:
             self._resume_bps = target
             self._drain_queue = queue
             self._enter(State.REFRESH, now)
             self._set(0.8 * target)
             return
         missing = max(-2.0, min(1.0, 1 - queue / aim))
-        change = ADD_BPS * missing - DAMPING * target * max(-0.1, min(0.3, self.delay.trend)) * (queue > 0.2 * aim)
+        change = ADD_BPS * missing - DAMPING * target * max(-0.1, min(0.3, self.path.delay.trend)) * (queue > 0.2 * aim)
         grown = target + change * passed
         if grown > target:
-            grown = max(target, min(grown, self._ceiling(now))) if self._sent_bps > 0.6 * target else target
+            grown = max(target, min(grown, self._ceiling(now))) if self.path.sent_bps > 0.6 * target else target
         self._set(grown)
         self._look_for_room(now, queue < 0.3 * aim)
-
-    def _surely_fast(self, now: float, clear: bool) -> float | None:
-        """What the newest pairs say, more of them where single ones mislead.
-
-        What looks like a queue may come of the length that datagrams had on a slower link, so three pairs outweigh it.
-        """
-        if self.delay.jitter > JITTERY:
-            return self.pairs.newest_bps(now, age=3.0, least=4)
-        return self.pairs.newest_bps(now) if clear else self.pairs.newest_bps(now, age=2.5, least=3)
 
     def _look_for_room(self, now: float, clear: bool) -> None:
         """Where the queue stays away well above the old share, the share is another one."""
@@ -394,17 +340,17 @@ class Estimator:
         """Test whether losses answer to our rate, and heed them if they do."""
         test = self._test
         if not test.running:
-            if not test.suspects(self.losses, now):
+            if not test.suspects(self.path.losses, now):
                 return False
             self._resume_bps = self.target_bps
             self._set(test.start(now, self.target_bps))
             self._enter(State.TEST, now)
             return True
-        answered = test.verdict(self.losses, now, rtt)
+        answered = test.verdict(self.path.losses, now, rtt)
         if answered is None:
             return True
         if answered:
-            self._note_share(now, self.delivery.rate_bps(1.0) or self.target_bps)
+            self._note_share(now, self.path.delivery.rate_bps(1.0) or self.target_bps)
             self._enter(State.CRUISE, now)
             self._set(min(self.target_bps, 0.95 * (self._share or self.target_bps)))
         else:
@@ -413,7 +359,7 @@ class Estimator:
         return True
 
     def _fed_again(self, now: float, rtt: float) -> None:
-        if self.delay.standing > 2 * self._aim() + 0.02:
+        if self.path.delay.standing > 2 * self._aim() + 0.02:
             self._congested(now, rtt)
             return
         self._test.abandon(now)  # what the break swallowed says nothing about the rate
@@ -435,7 +381,7 @@ class Estimator:
                     "state": state.value,
                     "target_bps": round(self.target_bps),
                     "share_bps": None if self._share is None else round(self._share),
-                    "queue_ms": round(self.delay.standing * 1e3, 1),
-                    "loss": round(self.losses.share, 3),
+                    "queue_ms": round(self.path.delay.standing * 1e3, 1),
+                    "loss": round(self.path.losses.share, 3),
                 },
             )
