@@ -1,0 +1,97 @@
+"""All that is measured of the path, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from voicestream.core.bwe.delay import QueueDelay
+from voicestream.core.bwe.delivery import DeliveryRate
+from voicestream.core.bwe.loss import LossLog
+from voicestream.core.bwe.pairs import PacketPairs
+from voicestream.core.bwe.samples import Sample
+
+__all__ = ["PathView"]
+
+STARVED: Final = 0.5
+"""Seconds without feedback, beyond a round trip, that mean something."""
+
+JITTERY: Final = 0.003
+"""Seconds of jitter from which single pairs tell little."""
+
+
+class PathView:
+    """What was sent, and what reports and pairs tell of it.
+
+    Attributes:
+        delay: The queue.
+        delivery: What arrives.
+        losses: What does not.
+        pairs: What pairs tell.
+        first_at: When the first datagram left; None before.
+        sent_bps: Bits per second sent over the last second or so.
+        waiting_since: Since when something sent has not been reported; None when all was.
+    """
+
+    __slots__ = ("_sent_at", "delay", "delivery", "first_at", "losses", "pairs", "sent_bps", "waiting_since")
+
+    def __init__(self) -> None:
+        self.delay = QueueDelay()
+        self.delivery = DeliveryRate()
+        self.losses = LossLog()
+        self.pairs = PacketPairs()
+        self.first_at: float | None = None
+        self.sent_bps = 0.0
+        self.waiting_since: float | None = None
+        self._sent_at: float | None = None
+
+    def sent(self, now: float, wire_bytes: int) -> None:
+        """A datagram leaves."""
+        if self._sent_at is None:
+            self.first_at = now
+        else:
+            self.sent_bps *= max(0.0, 1 - (now - self._sent_at))
+        self.sent_bps += wire_bytes * 8
+        self._sent_at = now
+        if self.waiting_since is None:
+            self.waiting_since = now
+
+    def told(self, now: float, samples: Sequence[Sample], lost: Sequence[int]) -> None:
+        """A report came; see `Estimator.feedback`."""
+        for sample in samples:
+            second = self.pairs.add(sample, now)
+            self.delivery.add(sample)
+            if not second:
+                self.delay.add(sample, self.fast(now))
+        self.losses.told(now, len(samples), tuple(lost))
+        if samples:
+            self.waiting_since = now if self._sent_at is not None and self._sent_at > samples[-1].sent_at else None
+
+    def starved_at(self, rtt: float) -> float | None:
+        """When the lack of feedback begins to mean something, or None."""
+        return None if self.waiting_since is None else self.waiting_since + rtt + STARVED
+
+    def fast(self, now: float) -> float | None:
+        """What pairs say of the link's rate, the newest ones first."""
+        steady, newest = self.pairs.capacity_bps(now), self.pairs.newest_bps(now)
+        return max(steady or 0.0, newest or 0.0) or None
+
+    def surely_fast(self, now: float, *, clear: bool) -> float | None:
+        """What the newest pairs say, more of them where single ones mislead.
+
+        What looks like a queue (not `clear`) may come of the length that datagrams had on a slower link, so three pairs outweigh it.
+        """
+        if self.delay.jitter > JITTERY:
+            return self.pairs.newest_bps(now, age=3.0, least=4)
+        return self.pairs.newest_bps(now) if clear else self.pairs.newest_bps(now, age=2.5, least=3)
+
+    def losing(self, now: float, background: float) -> bool:
+        """Whether datagrams get lost right now beyond what always does."""
+        count, lost = self.losses.recent(now, 0.6)
+        return lost >= 3 and lost > (0.1 + 2 * background) * count
+
+    def changed(self, now: float) -> None:
+        """The packets take another path."""
+        self.delay.rebase()
+        self.pairs.forget()
+        self.first_at = now
