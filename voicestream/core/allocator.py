@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Final
 
 from voicestream.config import FRAME_MS_CHOICES, SessionConfig
+from voicestream.core.bwe.loss import LossPattern
+from voicestream.core.bwe.samples import WindowedMin
 
-__all__ = ["DATAGRAM_BYTES", "WIRE_OVERHEAD", "SendPlan", "allocate", "wire_rate_bps"]
+__all__ = [
+    "DATAGRAM_BYTES",
+    "WIRE_OVERHEAD",
+    "Allocator",
+    "SendPlan",
+    "allocate",
+    "floor_rate_bps",
+    "wire_rate_bps",
+]
 
 WIRE_OVERHEAD: Final = 58
 """Bytes of IPv4, UDP and QUIC around one datagram in a packet of its own."""
@@ -21,7 +32,38 @@ BUNDLED_BYTES: Final = 4
 SPEECH_FLOOR_BPS: Final = 16000
 """Below this a longer frame, which saves headers, is worth more than its delay costs."""
 
+BUNDLE_FLOOR_BPS: Final = 12000
+"""Below this two of the longest frames go into one datagram: the floor mode."""
+
 MAX_BUNDLE_MS: Final = 120  # VS-4.2-4
+
+RAISE_SHARE: Final = 1.06
+"""A bitrate is raised by this much at least, or to what is wanted, lest the plan change with every report."""
+
+RAISE_INTERVAL: Final = 0.3
+RAISE_WINDOW: Final = 0.5
+"""Seconds for which there must have been so much before the plan makes use of it."""
+
+SHORTEN_INTERVAL: Final = 1.5
+"""Seconds after a change of the frame length before a shorter one is chosen."""
+
+SHORTEN_MARGIN: Final = 0.93
+"""Part of the rate that must suffice for a shorter frame, so that the choice stands."""
+
+PAUSE_SHARE: Final = 0.8
+"""Below this part of the floor nothing is sent: a queue of speech that comes too late helps nobody."""
+
+PAUSE_AFTER: Final = 1.0
+RESUME_SHARE: Final = 0.95
+
+FEC_ON: Final = 0.025
+FEC_OFF: Final = 0.01
+FEC_MAX_PERCENT: Final = 10
+FEC_BITRATES: Final = (14000, 40000)
+"""Codec bitrates between which in-band FEC is worth its bits; above them the codec has none."""
+
+FEC_RTT: Final = 0.1
+"""Seconds of round trip from which a retransmission may come too late."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +74,12 @@ class SendPlan:
         bitrate_bps: Of the codec.
         frame_ms: Length of a frame.
         bundle: Consecutive frames of a track in one datagram.
-        repair_interval: Frames a repair frame covers; 0 for none.
+        repair_interval: Frames a repair frame covers; 0 leaves it to the redundancy budget.
         copy_bps: Bitrate of low-rate copies; 0 for none.
+        copy_offset_frames: Frames by which a copy follows its frame.
         inband_fec_percent: Loss that the codec's own FEC is told of; 0 turns it off.
+        retransmit: Lost frames are sent again.
+        paused: No audio leaves.
     """
 
     bitrate_bps: int
@@ -42,7 +87,10 @@ class SendPlan:
     bundle: int = 1
     repair_interval: int = 0
     copy_bps: int = 0
+    copy_offset_frames: int = 0
     inband_fec_percent: int = 0
+    retransmit: bool = True
+    paused: bool = False
 
 
 def wire_rate_bps(plan: SendPlan) -> float:
@@ -52,24 +100,33 @@ def wire_rate_bps(plan: SendPlan) -> float:
     return plan.bitrate_bps + own * 8 * 1000 / datagram_ms
 
 
-def allocate(config: SessionConfig, *, wire_bps: float | None = None) -> SendPlan:
-    """Choose the plan.
+def floor_rate_bps(config: SessionConfig) -> float:
+    """Wire rate of the least plan."""
+    frame_ms, bundle = _steps(config.frame_ms)[-1]
+    return wire_rate_bps(SendPlan(bitrate_bps=config.rate.min_bitrate_bps, frame_ms=frame_ms, bundle=bundle))
+
+
+def allocate(config: SessionConfig, *, wire_bps: float | None = None, wanted_bps: int | None = None) -> SendPlan:
+    """Choose a plan without regard to the past.
 
     Args:
         config: What the application wants and allows.
-        wire_bps: Bits per second on the wire that may be used, headers included; None when no bound is known.
+        wire_bps: Bits per second on the wire that the audio may use, headers included; None when no bound is known.
+        wanted_bps: Codec bitrate that there is use for; that of the configuration by default.
     """
     rate = config.rate
-    wanted = min(max(config.bitrate_bps, rate.min_bitrate_bps), rate.max_bitrate_bps)
+    wanted = min(max(wanted_bps or config.bitrate_bps, rate.min_bitrate_bps), rate.max_bitrate_bps)
     if wire_bps is None:
         return SendPlan(bitrate_bps=wanted, frame_ms=config.frame_ms)
-    worth = min(wanted, max(SPEECH_FLOOR_BPS, rate.min_bitrate_bps))
+    steps = _steps(config.frame_ms)
     plan = SendPlan(bitrate_bps=rate.min_bitrate_bps, frame_ms=config.frame_ms)
-    for frame_ms, bundle in _steps(config.frame_ms):
+    for index, (frame_ms, bundle) in enumerate(steps):
         headers = wire_rate_bps(SendPlan(bitrate_bps=0, frame_ms=frame_ms, bundle=bundle))
         bitrate = int(min(wanted, wire_bps - headers))
         plan = SendPlan(bitrate_bps=max(bitrate, rate.min_bitrate_bps), frame_ms=frame_ms, bundle=bundle)
-        if bitrate >= worth:
+        # The last step but one gives way to the floor mode later, for that one doubles the delay of a datagram.
+        worth = BUNDLE_FLOOR_BPS if index == len(steps) - 2 else SPEECH_FLOOR_BPS
+        if bitrate >= min(wanted, max(worth, rate.min_bitrate_bps)):
             break
     return plan
 
@@ -78,3 +135,95 @@ def _steps(frame_ms: int) -> list[tuple[int, int]]:
     """(frame_ms, bundle) from least delay to least overhead."""
     longer = [choice for choice in FRAME_MS_CHOICES if choice >= frame_ms]
     return [*((choice, 1) for choice in longer), (longer[-1], MAX_BUNDLE_MS // longer[-1])]
+
+
+class Allocator:
+    """Plans over time: down at once, up by steps that are worth a change, a shorter frame only where it will last.
+
+    Args:
+        config: What the application wants and allows.
+
+    Attributes:
+        plan: The plan in force.
+        reason: Why it was chosen.
+    """
+
+    __slots__ = ("_config", "_least", "_length_at", "_low_since", "_raised_at", "plan", "reason")
+
+    def __init__(self, config: SessionConfig) -> None:
+        self._config = config
+        self.plan = allocate(config)
+        self.reason = "configuration"
+        self._least = WindowedMin(RAISE_WINDOW)
+        self._raised_at = float("-inf")
+        self._length_at = float("-inf")
+        self._low_since: float | None = None
+
+    def update(self, now: float, audio_bps: float, *, loss: LossPattern | None = None, rtt: float | None = None) -> bool:
+        """Choose anew; whether the plan changed.
+
+        Args:
+            now: Monotonic seconds.
+            audio_bps: Bits per second on the wire that the audio may use, headers included.
+            loss: How datagrams get lost.
+            rtt: Round trip in seconds.
+        """
+        self._least.add(now, audio_bps)
+        plan, reason = self._steady(audio_bps, now)
+        paused = self._paused(audio_bps, now)
+        if paused != plan.paused:
+            plan, reason = dataclasses.replace(plan, paused=paused), "below the floor" if paused else "above the floor"
+        fec = self._inband_fec(plan, loss or LossPattern(), rtt)
+        if fec != plan.inband_fec_percent:
+            plan, reason = dataclasses.replace(plan, inband_fec_percent=fec), reason or "loss"
+        if plan == self.plan:
+            return False
+        if plan.bitrate_bps > self.plan.bitrate_bps:
+            self._raised_at = now
+        if (plan.frame_ms, plan.bundle) != (self.plan.frame_ms, self.plan.bundle):
+            self._length_at = now
+        self.plan, self.reason = plan, reason
+        return True
+
+    def _steady(self, audio_bps: float, now: float) -> tuple[SendPlan, str]:
+        """The new plan, or the old one where the difference is not worth a change; and why."""
+        old, most = self.plan, self._config.rate.max_bitrate_bps
+        wanted = allocate(self._config, wire_bps=audio_bps, wanted_bps=most)
+        headers = wire_rate_bps(dataclasses.replace(old, bitrate_bps=0))
+        if wanted.frame_ms * wanted.bundle > old.frame_ms * old.bundle:
+            return self._with(wanted), "too little for these frames"
+        if audio_bps < wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
+            least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
+            return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
+        lasting = self._least.value or audio_bps
+        careful = allocate(self._config, wire_bps=SHORTEN_MARGIN * lasting, wanted_bps=most)
+        if careful.frame_ms * careful.bundle < old.frame_ms * old.bundle and now - self._length_at >= SHORTEN_INTERVAL:
+            return self._with(careful), "room for shorter frames"
+        bitrate = min(most, int(lasting - headers))
+        worth = bitrate >= RAISE_SHARE * old.bitrate_bps or bitrate == most > old.bitrate_bps
+        if worth and now - self._raised_at >= RAISE_INTERVAL:
+            return dataclasses.replace(old, bitrate_bps=bitrate), "more rate"
+        return old, ""
+
+    def _with(self, plan: SendPlan) -> SendPlan:
+        return dataclasses.replace(plan, paused=self.plan.paused, inband_fec_percent=self.plan.inband_fec_percent)
+
+    def _paused(self, audio_bps: float, now: float) -> bool:
+        floor = floor_rate_bps(self._config)
+        if self.plan.paused:
+            return audio_bps < RESUME_SHARE * floor
+        if audio_bps >= PAUSE_SHARE * floor:
+            self._low_since = None
+            return False
+        if self._low_since is None:
+            self._low_since = now
+        return now - self._low_since >= PAUSE_AFTER
+
+    def _inband_fec(self, plan: SendPlan, loss: LossPattern, rtt: float | None) -> int:
+        """A low hint, only where the codec has it and retransmissions may come too late."""
+        low, high = FEC_BITRATES
+        if not low <= plan.bitrate_bps <= high or rtt is None or rtt < FEC_RTT or not self._config.rate.redundancy_share:
+            return 0
+        if loss.share < (FEC_OFF if plan.inband_fec_percent else FEC_ON):
+            return 0
+        return plan.inband_fec_percent or min(FEC_MAX_PERCENT, max(5, round(loss.share * 100)))

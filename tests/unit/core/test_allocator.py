@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from voicestream.config import RateConfig, SessionConfig
-from voicestream.core.allocator import SendPlan, allocate, wire_rate_bps
+from voicestream.core.allocator import Allocator, SendPlan, allocate, floor_rate_bps, wire_rate_bps
+from voicestream.core.bwe import LossPattern
 
 
 def test_without_a_bound_the_configuration_is_the_plan() -> None:
@@ -49,3 +50,90 @@ def test_below_the_floor_the_plan_is_the_floor() -> None:
 
 def test_frames_never_get_shorter_than_the_application_wants() -> None:
     assert allocate(SessionConfig(frame_ms=60), wire_bps=200_000).frame_ms == 60
+
+
+def test_a_narrow_link_gets_at_most_sixteen_kilobits_before_the_floor_mode() -> None:
+    plan = allocate(SessionConfig(), wire_bps=24_000, wanted_bps=64_000)
+    assert (plan.frame_ms, plan.bundle) == (60, 1)
+    assert plan.bitrate_bps <= 16_000
+    floor = allocate(SessionConfig(), wire_bps=16_000, wanted_bps=64_000)
+    assert (floor.frame_ms, floor.bundle) == (60, 2)
+    assert 8_000 <= floor.bitrate_bps <= 12_000
+
+
+def steady(allocator: Allocator, begin: float, seconds: float, audio_bps: float, **more: object) -> int:
+    """Changes of the plan while the rate stands."""
+    return sum(allocator.update(begin + step * 0.1, audio_bps, **more) for step in range(round(seconds * 10)))
+
+
+def test_the_plan_begins_as_configured() -> None:
+    allocator = Allocator(SessionConfig(bitrate_bps=24_000))
+    assert allocator.plan == SendPlan(bitrate_bps=24_000, frame_ms=20)
+    assert not allocator.update(0.0, 50_100)
+
+
+def test_less_rate_is_heeded_at_once_and_more_by_steps_worth_a_change() -> None:
+    allocator = Allocator(SessionConfig())
+    assert allocator.update(0.0, 60_000)
+    assert wire_rate_bps(allocator.plan) <= 60_000
+    assert allocator.reason == "less rate"
+    assert not allocator.update(0.5, 61_000)
+    assert allocator.update(1.05, 70_000)
+    assert allocator.reason == "more rate"
+    assert not allocator.update(1.1, 80_000)
+    assert steady(allocator, 1.5, 2.0, 120_000) == 1
+    assert allocator.plan.bitrate_bps == 64_000
+
+
+def test_shorter_frames_wait_until_they_will_last() -> None:
+    allocator = Allocator(SessionConfig())
+    allocator.update(0.0, 26_000)
+    assert allocator.plan.frame_ms == 60
+    steady(allocator, 0.1, 0.5, 29_400)
+    assert allocator.plan.frame_ms == 60
+    steady(allocator, 0.6, 0.8, 100_000)
+    assert (allocator.plan.frame_ms, allocator.plan.bitrate_bps) == (60, 64_000)
+    steady(allocator, 1.4, 1.0, 100_000)
+    assert allocator.plan.frame_ms == 20
+    steady(allocator, 2.4, 0.5, 100_000)
+    assert allocator.plan.bitrate_bps == 64_000
+
+
+def test_a_rate_that_wavers_does_not_make_the_plan_flap() -> None:
+    allocator = Allocator(SessionConfig())
+    changes = sum(allocator.update(step * 0.1, 42_000 + 1_000 * (-1) ** step) for step in range(200))
+    assert changes <= 4
+
+
+def test_below_the_floor_the_audio_pauses_after_a_second_and_comes_back() -> None:
+    allocator = Allocator(SessionConfig())
+    floor = floor_rate_bps(SessionConfig())
+    assert 12_000 < floor < 13_500
+    steady(allocator, 0.0, 5.0, 0.9 * floor)
+    assert not allocator.plan.paused
+    steady(allocator, 5.0, 0.9, 0.7 * floor)
+    assert not allocator.plan.paused
+    steady(allocator, 6.0, 0.5, 0.7 * floor)
+    assert allocator.plan.paused
+    assert allocator.reason == "below the floor"
+    steady(allocator, 7.0, 1.0, 0.9 * floor)
+    assert allocator.plan.paused
+    allocator.update(8.0, floor)
+    assert not allocator.plan.paused
+
+
+def test_inband_fec_is_for_losses_that_no_retransmission_mends_in_time() -> None:
+    lossy, clean = LossPattern(0.05), LossPattern(0.005)
+    allocator = Allocator(SessionConfig(bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000)))
+    allocator.update(0.0, 60_000, loss=lossy, rtt=0.04)
+    assert allocator.plan.inband_fec_percent == 0
+    allocator.update(1.0, 60_000, loss=lossy, rtt=0.2)
+    assert allocator.plan.inband_fec_percent == 5
+    assert not allocator.update(2.0, 60_000, loss=LossPattern(0.015), rtt=0.2)
+    allocator.update(3.0, 60_000, loss=clean, rtt=0.2)
+    assert allocator.plan.inband_fec_percent == 0
+
+
+def test_without_redundancy_there_is_no_inband_fec() -> None:
+    allocator = Allocator(SessionConfig(bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000, redundancy_share=0.0)))
+    assert not allocator.update(0.0, 60_000, loss=LossPattern(0.1), rtt=0.3)
