@@ -117,8 +117,8 @@ class CallClosed(VoiceStreamError):
     """
 
     def __init__(self, code: int, reason: str = "", *, remote: bool = False, may_resume: bool = False) -> None:
-        side = "far end" if remote else "this end"
-        super().__init__(f"closed by the {side}: {error_name(code)}" + (f": {reason}" if reason else ""))
+        side = "the far end" if remote else "this end"
+        super().__init__(f"closed by {side}: {error_name(code)}" + (f": {reason}" if reason else ""))
         self.code = code
         self.reason = reason
         self.remote = remote

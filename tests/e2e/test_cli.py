@@ -183,6 +183,21 @@ async def test_a_server_that_is_not_there_is_one_sentence(speech: Path) -> None:
     assert "no-such-host.invalid" in unknown.failed_in_one_sentence()
 
 
+async def test_a_call_that_does_not_begin_costs_no_recording(speech: Path, tmp_path: Path) -> None:
+    kept, new = tmp_path / "kept.wav", tmp_path / "new.wav"
+    kept.write_bytes(b"an earlier call")
+    for out in (kept, new):
+        failed = await run("call", "voicestream://127.0.0.1:1/", "--in", str(speech), "--out", str(out))
+        failed.failed_in_one_sentence()
+    assert kept.read_bytes() == b"an earlier call"
+    assert not new.exists()
+
+
+async def test_a_token_that_is_too_long_is_one_sentence(speech: Path) -> None:
+    failed = await run("call", "voicestream://127.0.0.1:1/", "--token", "x" * 2049, "--in", str(speech))
+    assert "token must have at most 2048 bytes" in failed.failed_in_one_sentence()
+
+
 async def test_ctrl_c_on_the_server_lets_calls_end(speech: Path, tmp_path: Path) -> None:
     back = tmp_path / "back.wav"
     async with serving("--echo") as server:

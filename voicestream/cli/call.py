@@ -21,7 +21,7 @@ from voicestream.cli.meter import Meter
 from voicestream.cli.options import Commands, add_coding, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
 from voicestream.config import PTS_UNIT_MS
-from voicestream.errors import InsecureWarning
+from voicestream.errors import AudioError, InsecureWarning
 from voicestream.uri import parse_uri
 
 __all__ = ["add_command", "run"]
@@ -81,7 +81,26 @@ def _read(path: Path) -> tuple[Pcm, int]:
 
 
 async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> dict[str, object]:
-    connecting = voicestream.connect(
+    with user_values():
+        connecting = _connecting(options, rate)
+    # The file is tried first: a call whose recording cannot be kept is not begun, and one that fails to begin costs no recording.
+    with polite_stop() as stop:
+        if options.out is not None:
+            _try_writing(options.out)
+        with user_values():
+            opened = await connecting
+        async with opened as call:
+            with _recording(options.out, rate) as wav:
+                await prepare(call)
+                talk = _talk_live(call, stop) if speech is None else say(call, paced(speech, rate, stop))
+                listen = _listen_live(call, wav) if options.speaker else hear(call, *([wav.write] if wav else []))
+                async with Meter(call, sys.stderr):
+                    await together(talk, listen)
+            return call.stats().to_dict()
+
+
+def _connecting(options: argparse.Namespace, rate: int) -> voicestream.connect:
+    return voicestream.connect(
         options.url,
         token=options.token or None,
         cafile=options.cafile,
@@ -93,17 +112,6 @@ async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> d
         lookahead_ms=options.lookahead_ms,
         dtx=options.dtx,
     )
-    # The file is opened first: a call whose recording cannot be kept is not begun.
-    with polite_stop() as stop, _recording(options.out, rate) as wav:
-        with user_values():
-            opened = await connecting
-        async with opened as call:
-            await prepare(call)
-            talk = _talk_live(call, stop) if speech is None else say(call, paced(speech, rate, stop))
-            listen = _listen_live(call, wav) if options.speaker else hear(call, *([wav.write] if wav else []))
-            async with Meter(call, sys.stderr):
-                await together(talk, listen)
-            return call.stats().to_dict()
 
 
 async def _talk_live(call: voicestream.Call, stop: asyncio.Event) -> None:
@@ -135,6 +143,19 @@ async def _played(call: voicestream.Call, at: float) -> None:
     # Times come in steps of 2.5 ms; the half spares comparing sums of floats.
     while not call.closed and call.stats().received.played_ms < at * 1e3 - PTS_UNIT_MS / 2:
         await asyncio.sleep(BLOCK_MS / 1e3)
+
+
+def _try_writing(path: Path) -> None:
+    """See that a recording can be kept, and leave what is there. A pipe is not tried: its reader would see it end."""
+    there = path.exists()
+    if there and not (path.is_file() or path.is_dir()):
+        return
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise AudioError(f"{path} cannot be written: {error.strerror or error}") from error
+    if not there:
+        path.unlink()
 
 
 @contextlib.contextmanager
