@@ -35,6 +35,12 @@ class State(enum.Enum):
     """Server: HELLO has come, the application has not answered."""
     OPEN = "open"
     """Media and events flow."""
+    DETACHED = "detached"
+    """The connection is gone, the session is kept. Verbs work; what they would send goes out when the session is resumed."""
+    RESUMING = "resuming"
+    """Client: RESUME is out on a new connection, no answer has come. Verbs work as while DETACHED."""
+    CONFIRMING = "confirming"
+    """RESUMED has gone or come, CONFIRM has not. Media and events flow."""
     CLOSED = "closed"
     """Over; nothing leaves this state."""
 
@@ -53,11 +59,18 @@ _WHILE_OPEN: Final[dict[MessageType, State]] = {
     _T.CLOSE: State.CLOSED,
 }
 
+_WHILE_CONFIRMING: Final[dict[MessageType, State]] = {
+    message: State.CONFIRMING if state is State.OPEN else state for message, state in _WHILE_OPEN.items()
+}
+
 RECEIVED: Final[dict[Role, Transitions]] = {
     Role.CLIENT: {
         State.IDLE: {},
         State.CALLING: {_T.ACCEPT: State.OPEN, _T.REJECT: State.CLOSED, _T.CLOSE: State.CLOSED},
         State.OPEN: _WHILE_OPEN,
+        State.DETACHED: {},
+        State.RESUMING: {_T.RESUMED: State.CONFIRMING, _T.REJECT: State.CLOSED, _T.CLOSE: State.CLOSED},
+        State.CONFIRMING: {},
         State.CLOSED: {},
     },
     Role.SERVER: {
@@ -65,6 +78,8 @@ RECEIVED: Final[dict[Role, Transitions]] = {
         State.WAITING: {_T.HELLO: State.DECIDING, _T.RESUME: State.DECIDING},
         State.DECIDING: {_T.CLOSE: State.CLOSED},
         State.OPEN: _WHILE_OPEN,
+        State.DETACHED: {},
+        State.CONFIRMING: {_T.CONFIRM: State.OPEN},  # VS-11.3-6
         State.CLOSED: {},
     },
 }
@@ -75,6 +90,9 @@ SENT: Final[dict[Role, Transitions]] = {
         State.IDLE: {_T.HELLO: State.CALLING},
         State.CALLING: {_T.CLOSE: State.CLOSED},
         State.OPEN: _WHILE_OPEN,
+        State.DETACHED: {_T.RESUME: State.RESUMING},
+        State.RESUMING: {_T.CLOSE: State.CLOSED},
+        State.CONFIRMING: {_T.CONFIRM: State.OPEN},
         State.CLOSED: {},
     },
     Role.SERVER: {
@@ -82,6 +100,8 @@ SENT: Final[dict[Role, Transitions]] = {
         State.WAITING: {_T.CLOSE: State.CLOSED},
         State.DECIDING: {_T.ACCEPT: State.OPEN, _T.REJECT: State.CLOSED, _T.CLOSE: State.CLOSED},
         State.OPEN: _WHILE_OPEN,
+        State.DETACHED: {_T.RESUMED: State.CONFIRMING},
+        State.CONFIRMING: _WHILE_CONFIRMING,
         State.CLOSED: {},
     },
 }
@@ -111,6 +131,13 @@ class Lifecycle:
         if self.role is not Role.SERVER or self.state is not State.IDLE:
             raise StateError(f"a {self.role.value} session that is {self.state.value} cannot wait for a call")
         self.state = State.WAITING
+
+    def detach(self) -> bool:
+        """The connection under an open session is gone. False when there is no session that could outlive it."""
+        if self.state not in (State.OPEN, State.RESUMING, State.CONFIRMING):
+            return False
+        self.state = State.DETACHED
+        return True
 
     def received(self, message_type: MessageType) -> None:
         """The peer sent a message of this type.

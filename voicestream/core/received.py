@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from voicestream.wire.sequence import unwrap
@@ -9,22 +10,25 @@ from voicestream.wire.sequence import unwrap
 __all__ = ["WINDOW_UNITS", "ReceivedMedia"]
 
 WINDOW_UNITS: Final = 12000
-"""How far back duplicates are told from news, in pts units (30 s). What is older counts as received."""
-
-_FULL: Final = (1 << WINDOW_UNITS) - 1
+"""How far back duplicates are told from news by default, in pts units (30 s). What is older counts as received."""
 
 
 class ReceivedMedia:
-    """A bit for every unit of the last 30 s.
+    """A bit for every unit of the newest media.
+
+    Args:
+        window_units: How far back it reaches: at least as far as the sender may go back when a session is resumed.
 
     Attributes:
         end_pts: End of the latest media received.
     """
 
-    __slots__ = ("_mask", "_reference", "end_pts")
+    __slots__ = ("_full", "_mask", "_reference", "_window", "end_pts")
 
-    def __init__(self) -> None:
+    def __init__(self, window_units: int = WINDOW_UNITS) -> None:
         self.end_pts = 0
+        self._window = window_units
+        self._full = (1 << window_units) - 1
         self._reference = 0
         self._mask = 0  # bit i: the unit end_pts - 1 - i has been received
 
@@ -44,7 +48,7 @@ class ReceivedMedia:
         bits = (1 << units) - 1
         if end > self.end_pts:
             shift = end - self.end_pts
-            self._mask = ((self._mask << shift) & _FULL if shift < WINDOW_UNITS else 0) | bits
+            self._mask = ((self._mask << shift) & self._full if shift < self._window else 0) | bits
             self.end_pts = end
         else:
             self._mask |= bits << (self.end_pts - end)
@@ -56,18 +60,18 @@ class ReceivedMedia:
         back = self.end_pts - 1 - pts
         if back < 0:
             return False
-        return back >= WINDOW_UNITS or bool(self._mask >> back & 1)
+        return back >= self._window or bool(self._mask >> back & 1)
 
     def holes(self, from_pts: int) -> list[tuple[int, int]]:
         """(first pts, units) of what is missing between `from_pts` and the latest media, oldest first."""
-        first = max(from_pts, self.end_pts - WINDOW_UNITS)
-        found: list[tuple[int, int]] = []
-        start: int | None = None
-        for pts in range(first, self.end_pts):
-            missing = not self.has(pts)
-            if missing and start is None:
-                start = pts
-            elif not missing and start is not None:
-                found.append((start, pts - start))
-                start = None
-        return found
+        first = max(from_pts, self.end_pts - self._window)
+        count = self.end_pts - first
+        if count <= 0:
+            return []
+        bits = f"{self._mask & ((1 << count) - 1):0{count}b}"  # the oldest unit first
+        return [(first + hole.start(), hole.end() - hole.start()) for hole in re.finditer("0+", bits)]
+
+    @property
+    def live_pts(self) -> int:
+        """The latest pts that the sender is known to have come to."""
+        return max(self.end_pts, self._reference)

@@ -18,7 +18,7 @@ from voicestream.codepoints import ErrorCode
 from voicestream.errors import ProtocolError
 from voicestream.wire.buffer import Reader, Writer
 
-__all__ = ["KEY_SIZE", "MAX_IDENTITY", "SESSION_ID_SIZE", "ResumeToken", "TokenSealer", "make_session_id", "same_bytes"]
+__all__ = ["KEY_SIZE", "MAX_IDENTITY", "SESSION_ID_SIZE", "Generations", "ResumeToken", "TokenSealer", "make_session_id", "same_bytes"]
 
 KEY_SIZE: Final = 32
 SESSION_ID_SIZE: Final = 16
@@ -114,3 +114,61 @@ def _parse(plain: bytes) -> ResumeToken:
     session_id = reader.bytes(SESSION_ID_SIZE)
     generation, expires_at = reader.varint(), reader.varint()
     return ResumeToken(session_id=session_id, generation=generation, expires_at=expires_at, identity=reader.rest())
+
+
+class Generations:
+    """Which tokens of one session are good (VS-11.3-5).
+
+    A token is used up only when the client has shown that it holds the next one. Until then the older one is accepted again, and
+    gives the same next token: an answer that got lost costs the client nothing.
+
+    Args:
+        session_id: Of the session.
+        identity: Who opened it.
+
+    Attributes:
+        confirmed: Generation whose token the client is known to hold.
+        issued: Generation of the newest token given out; `confirmed` or one more.
+        next_token: That token, sealed.
+    """
+
+    __slots__ = ("_identity", "_session_id", "confirmed", "issued", "next_token")
+
+    def __init__(self, session_id: bytes, identity: bytes = b"") -> None:
+        self._session_id = session_id
+        self._identity = identity
+        self.confirmed = 0
+        self.issued = 0
+        self.next_token = b""
+
+    def admit(self, token: ResumeToken, generation: int, identity: bytes) -> None:
+        """A client asks to take the session up; afterwards `issued` is the generation of the token that it gets.
+
+        Args:
+            token: The opened token.
+            generation: What the client says that it is.
+            identity: Who the client has just proved to be.
+
+        Raises:
+            ProtocolError: TOKEN_USED for a token of a generation that is over, TOKEN_INVALID for any other fault.
+        """
+        good = same_bytes(token.session_id, self._session_id) & same_bytes(token.identity, self._identity)
+        if not good or not same_bytes(identity, self._identity) or token.generation != generation or generation > self.issued:
+            raise ProtocolError(ErrorCode.TOKEN_INVALID, "the resume token is not valid")
+        if generation < self.confirmed:
+            raise ProtocolError(ErrorCode.TOKEN_USED, "the resume token has been used")
+        if generation == self.issued:
+            # It holds the newest token: that is as good as a confirmation.
+            self.confirmed = generation
+            self.issued = generation + 1
+            self.next_token = b""
+
+    def confirm(self, generation: int) -> None:
+        """The client says that it holds the token of this generation.
+
+        Raises:
+            ProtocolError: TOKEN_INVALID, when that is not the newest one (VS-11.3-7).
+        """
+        if generation != self.issued:
+            raise ProtocolError(ErrorCode.TOKEN_INVALID, f"generation {generation} is not the one given out")
+        self.confirmed = generation

@@ -126,6 +126,11 @@ class Anchors:
         self._last_pts = pts
         return None if self._current is None else (self._current, self._version)
 
+    @property
+    def current(self) -> tuple[Anchor, int] | None:
+        """The anchor that the far end is not known to have, and its version."""
+        return None if self._current is None else (self._current, self._version)
+
     def renew(self, pts: int) -> None:
         """The far end may have lost its reference (a new connection): send the full pts again from `pts` on."""
         self._set(Anchor(pts, self._ahead))

@@ -88,3 +88,37 @@ def test_only_an_idle_server_can_wait_for_a_call() -> None:
     life.listen()
     with pytest.raises(StateError):
         life.listen()
+
+
+def test_a_client_that_lost_its_connection_resumes_and_confirms() -> None:
+    life = Lifecycle(Role.CLIENT)
+    life.state = State.OPEN
+    assert life.detach()
+    life.sent(MessageType.RESUME)
+    assert life.detach(), "the new connection may break as well"
+    life.sent(MessageType.RESUME)
+    life.received(MessageType.RESUMED)
+    assert not life.may_send(MessageType.CLEAR), "CONFIRM comes first"  # VS-11.3-6
+    life.sent(MessageType.CONFIRM)
+    assert life.state is State.OPEN
+
+
+def test_a_server_that_lost_its_connection_waits_for_the_confirmation() -> None:
+    life = Lifecycle(Role.SERVER)
+    life.state = State.OPEN
+    assert life.detach()
+    life.sent(MessageType.RESUMED)
+    life.sent(MessageType.CLEAR)
+    assert life.state is State.CONFIRMING
+    with pytest.raises(ProtocolError):
+        life.received(MessageType.CLEAR)  # VS-11.3-6
+    life.received(MessageType.CONFIRM)
+    assert life.state is State.OPEN
+
+
+@pytest.mark.parametrize("state", [State.IDLE, State.WAITING, State.CALLING, State.DECIDING, State.DETACHED, State.CLOSED])
+def test_only_an_open_session_outlives_its_connection(state: State) -> None:
+    life = Lifecycle(Role.SERVER)
+    life.state = state
+    assert not life.detach()
+    assert life.state is state

@@ -7,7 +7,14 @@ import random
 import pytest
 
 from voicestream.codepoints import ErrorCode
-from voicestream.core.resume import MAX_IDENTITY, ResumeToken, TokenSealer, make_session_id, same_bytes
+from voicestream.core.resume import (
+    MAX_IDENTITY,
+    Generations,
+    ResumeToken,
+    TokenSealer,
+    make_session_id,
+    same_bytes,
+)
 from voicestream.errors import ProtocolError
 
 KEY, OTHER = bytes(32), bytes(range(32))
@@ -94,3 +101,55 @@ def test_bytes_are_compared_whole() -> None:
     assert same_bytes(b"abc", b"abc")
     assert not same_bytes(b"abc", b"abd")
     assert not same_bytes(b"abc", b"ab")
+
+
+def token_of(generation: int, session_id: bytes = bytes(16), identity: bytes = b"anna") -> ResumeToken:
+    return ResumeToken(session_id=session_id, generation=generation, identity=identity, expires_at=0)
+
+
+def test_a_token_is_good_until_the_client_has_shown_the_next_one() -> None:
+    # VS-11.3-5
+    generations = Generations(bytes(16), b"anna")
+    for _ in range(3):
+        generations.admit(token_of(0), 0, b"anna")
+        assert (generations.confirmed, generations.issued) == (0, 1)
+        generations.next_token = generations.next_token or b"next"
+    assert generations.next_token == b"next"
+    generations.confirm(1)
+    with pytest.raises(ProtocolError) as caught:
+        generations.admit(token_of(0), 0, b"anna")
+    assert caught.value.code is ErrorCode.TOKEN_USED
+
+
+def test_the_newest_token_confirms_itself() -> None:
+    generations = Generations(bytes(16), b"anna")
+    generations.admit(token_of(0), 0, b"anna")
+    generations.next_token = b"one"
+    generations.admit(token_of(1), 1, b"anna")
+    assert (generations.confirmed, generations.issued, generations.next_token) == (1, 2, b"")
+
+
+@pytest.mark.parametrize(
+    ("token", "generation", "identity"),
+    [
+        (token_of(1), 1, b"anna"),  # never given out
+        (token_of(0), 1, b"anna"),
+        (token_of(0, session_id=bytes(15) + b"\1"), 0, b"anna"),
+        (token_of(0, identity=b"bert"), 0, b"anna"),
+        (token_of(0), 0, b"bert"),
+    ],
+)
+def test_any_other_token_is_invalid(token: ResumeToken, generation: int, identity: bytes) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        Generations(bytes(16), b"anna").admit(token, generation, identity)
+    assert caught.value.code is ErrorCode.TOKEN_INVALID
+
+
+@pytest.mark.parametrize("generation", [0, 2])
+def test_a_confirmation_of_another_generation_is_invalid(generation: int) -> None:
+    # VS-11.3-7
+    generations = Generations(bytes(16), b"anna")
+    generations.admit(token_of(0), 0, b"anna")
+    with pytest.raises(ProtocolError) as caught:
+        generations.confirm(generation)
+    assert caught.value.code is ErrorCode.TOKEN_INVALID
