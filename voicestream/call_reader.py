@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from operator import index
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -52,6 +53,7 @@ class CallReader:
 
     def read(self, samples: int) -> NDArray[np.int16]:
         """The next `samples` samples; see `Call.read`."""
+        samples = index(samples)  # what is no whole number would spoil the count of what was played
         if not 0 <= samples <= MAX_READ_S * self._audio.sample_rate_hz:
             raise ValueError(f"n must be 0 to {MAX_READ_S * self._audio.sample_rate_hz} samples, not {samples}")
         # Loading the codec takes a while: not with the lock in hand, for which the loop waits.

@@ -150,6 +150,11 @@ def test_an_absurd_length_is_refused(samples: int) -> None:
         Bench().reader.read(samples)
 
 
+def test_a_length_that_is_no_whole_number_is_refused() -> None:
+    with pytest.raises(TypeError):
+        Bench().reader.read(1.5)  # type: ignore[arg-type]
+
+
 def test_a_track_that_is_not_received_cannot_be_heard() -> None:
     bench = Bench()
     bench.connection.session.receivers.clear()
