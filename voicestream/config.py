@@ -101,6 +101,8 @@ class RateConfig:
         queue_frames: Frames that the send queue holds at most, 2 to 500; the oldest is dropped and counted.
         redundancy_share: Part of the wire bytes that redundancy may take, 0 to 0.5; answers to losses may add the measured loss.
             With 0 nothing is repaired and nothing sent again.
+        pairs: Measure the path now and then with a datagram that leaves right behind another. Without, it takes longer to find out
+            that there is room.
     """
 
     min_bitrate_bps: int = 8000
@@ -108,6 +110,7 @@ class RateConfig:
     send_deadline_ms: int = 150
     queue_frames: int = 100
     redundancy_share: float = 0.10
+    pairs: bool = True
 
     def __post_init__(self) -> None:
         _require(

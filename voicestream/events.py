@@ -18,6 +18,7 @@ __all__ = [
     "HelloReceived",
     "PlanChanged",
     "Progress",
+    "QualityChanged",
     "Rejected",
     "RemoteCleared",
     "RemoteFinished",
@@ -137,6 +138,17 @@ class PlanChanged:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class QualityChanged:
+    """How well this end can send: `level` is "good", "limited", "poor" or "paused" (no audio leaves, for the path carries none).
+
+    `target_bps` is the estimate of what the path carries, in bits per second with all headers.
+    """
+
+    level: str
+    target_bps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Closed:
     """The session is over; the last event."""
 
@@ -159,5 +171,6 @@ Event = (
     | Finished
     | GoingAway
     | PlanChanged
+    | QualityChanged
     | Closed
 )

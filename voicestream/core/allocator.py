@@ -37,6 +37,9 @@ BUNDLE_FLOOR_BPS: Final = 12000
 
 MAX_BUNDLE_MS: Final = 120  # VS-4.2-4
 
+LOWER_SHARE: Final = 0.985
+"""Down to this part of what the plan takes, the plan stands: the estimate itself keeps more than that in reserve."""
+
 RAISE_SHARE: Final = 1.06
 """A bitrate is raised by this much at least, or to what is wanted, lest the plan change with every report."""
 
@@ -192,7 +195,7 @@ class Allocator:
         headers = wire_rate_bps(dataclasses.replace(old, bitrate_bps=0))
         if wanted.frame_ms * wanted.bundle > old.frame_ms * old.bundle:
             return self._with(wanted), "too little for these frames"
-        if audio_bps < wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
+        if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
             least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
             return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
         lasting = self._least.value or audio_bps

@@ -73,6 +73,7 @@ class Connection:
         self._closed: Closed | None = None
         self._waiting: deque[Event] = deque()
         self._resend: list[tuple[bytes, Address]] = []
+        self._built: list[tuple[bytes, Address]] = []
         self._id_news: list[tuple[bytes, bool]] = []
         self._ignored = 0
         self._pumped_at = 0.0
@@ -140,7 +141,11 @@ class Connection:
             return
         self._pumped_at = now
         self._streams.push(now)
-        for datagram in self.session.datagrams_to_send(now):
+        self._quic.congestion.grant(self.session.target_bps)
+        for index, datagram in enumerate(self.session.datagrams_to_send(now)):
+            if index:
+                # A packet each: what leaves together measures the path, and what repairs another must not be lost with it.
+                self._built += self._quic.packets_to_send(now)
             self._quic.offer_datagram(datagram)
         if self.session.is_closed:
             self._wind_up(now)
@@ -152,7 +157,7 @@ class Connection:
             return packets
         self.pump(now)
         closing = self._quic.close_is_due
-        packets = self._quic.packets_to_send(now)
+        packets, self._built = [*self._built, *self._quic.packets_to_send(now)], []
         if closing and not self._quic.close_is_due:
             self.goodbye = Goodbye(packets, now + self.drain_time)
         self._dispatch(now)

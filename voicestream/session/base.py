@@ -62,6 +62,11 @@ class Session(Machine):
         return self._planner.plan
 
     @property
+    def target_bps(self) -> float:
+        """Bits per second that this end may send at present, with all headers."""
+        return self._planner.estimator.target_bps
+
+    @property
     def peer(self) -> PeerLimits:
         """What the far end takes."""
         return self._hub.peer
@@ -73,7 +78,7 @@ class Session(Machine):
 
     def stats(self, now: float) -> SessionStats:
         """Everything countable, up to now."""
-        return collect(self._hub, self._link, self._tracks, self._events, now)
+        return collect(self._hub, self._link, self._tracks, self._events, self._planner, now)
 
     # What the application asks for
 

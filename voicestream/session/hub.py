@@ -146,6 +146,11 @@ class Hub:
         """Whether the session is over."""
         return self.lifecycle.state is State.CLOSED
 
+    @property
+    def observer(self) -> Observer | None:
+        """Who takes trace records, if anybody does."""
+        return self._observer
+
     def require_open(self, verb: str) -> None:
         """Raise StateError unless media and events may flow."""
         if not self.is_open:

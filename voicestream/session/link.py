@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from voicestream.codepoints import ErrorCode
+from voicestream.core.allocator import WIRE_OVERHEAD
 from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
 from voicestream.errors import ProtocolError
 from voicestream.session.grease import Grease
 from voicestream.session.hub import Hub
 from voicestream.session.planner import Planner
-from voicestream.session.reports import Reports
+from voicestream.session.reports import Reports, is_eliciting
 from voicestream.session.sender import Bundle
 from voicestream.session.tracks import Tracks
 from voicestream.wire import frame_values as frames
@@ -112,6 +113,8 @@ class Link:
         for datagram in feedback.found:
             self._tracks.on_found(datagram)
         self._tracks.recovery.reported(feedback)
+        self._planner.reported(feedback, now, self.reports.clock.rtt)
+        self._tracks.recovery.budget.share = self._planner.redundancy_share()
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)
 
     def _count_unknown(self, frame: Any, now: float) -> None:
@@ -127,22 +130,29 @@ class Link:
         if not self._hub.is_open:
             return []
         out: list[bytes] = []
+        planner = self._planner
         for sender in self._tracks.senders.values():
-            for bundle in sender.take(now, self._planner.plan.bundle):
+            for bundle in sender.take(now, planner.plan.bundle, paused=planner.plan.paused):
                 self._tracks.recovery.ride(bundle, now)
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
+                if len(out) == 1 and planner.wants_pair(now):
+                    out.append(self._seal(self._tracks.recovery.companion(bundle), now))
         for bundle in self._tracks.recovery.alone(now, self._planner.plan.bitrate_bps):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
+        if len(out) > 1:
+            planner.estimator.paired(now)
+        if planner.probe_due(now):
+            out += [self._seal(self._tracks.recovery.probe(), now) for _ in range(2)]
         asking = self._tracks.recovery.asking(now, self.reports.clock.rtt)
         if asking or self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
-            bundle = Bundle()
+            bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
         if not out and self.keepalive.due(now):
             self._hub.counts.keepalives_sent += 1
-            out.append(self._seal(Bundle(), now))
+            out.append(self._seal(Bundle(others=WIRE_OVERHEAD + HEADER_SIZE), now))
         return out
 
     def timers(self) -> list[float | None]:
@@ -152,7 +162,8 @@ class Link:
             self._hub.outgoing.repeats.next_timer(),
             self.keepalive.next_timer(),
             self._tracks.recovery.next_timer(self.reports.clock.rtt),
-            *self._tracks.timers(self._planner.plan.bundle),
+            self._planner.next_timer(self.reports.clock.rtt),
+            *self._tracks.timers(None if self._planner.plan.paused else self._planner.plan.bundle),
         ]
 
     def _ride(self, bundle: Bundle, now: float, *, alone: bool) -> None:
@@ -183,12 +194,14 @@ class Link:
         if grease is not None and frame_size(grease) <= room:
             riders.append(grease)
         bundle.frames[:0] = riders
+        bundle.others += sum(map(frame_size, riders))
 
     def _seal(self, bundle: Bundle, now: float) -> bytes:
         sent = self.reports.sent
         datagram = Datagram(number=sent.next_number & 0xFFFF, send_tick=ticks(now), frames=tuple(bundle.frames))
         data = encode_datagram(datagram)
-        sent.sent(len(data), now, media=tuple(bundle.media), tokens=tuple(bundle.tokens))
+        entry = sent.sent(len(data), now, media=tuple(bundle.media), tokens=tuple(bundle.tokens))
+        self._planner.sent(entry, now, other_bytes=bundle.others, eliciting=is_eliciting(datagram))
         self.keepalive.sent(now)
         self._hub.counts.datagrams_sent += 1
         self._hub.counts.bytes_sent += len(data)

@@ -118,6 +118,7 @@ class Machine:
         self._control.handle_timer(now)
         if self.is_open:
             self._tracks.handle_timer(now)
+            self._planner.handle_timer(now, self._link.reports.clock.rtt)
 
     def next_timer(self) -> float | None:
         """When to call `handle_timer` (and fetch what goes out) next, in monotonic seconds, or None."""
@@ -133,6 +134,7 @@ class Machine:
     def datagrams_to_send(self, now: float) -> list[bytes]:
         """Payloads of QUIC datagrams that leave now, each within the far end's limit."""
         datagrams = self._link.send(now)
+        self._events.outbox.allowed_bps = self._planner.event_allowance_bps
         if datagrams:
             self._events.outbox.audio(sum(map(len, datagrams)) + WIRE_OVERHEAD * len(datagrams), now)
         return datagrams
@@ -145,7 +147,11 @@ class Machine:
 
     def streams_to_send(self, now: float) -> list[tuple[int, bytes, bool]]:
         """(key, bytes, end) for unidirectional streams of this end, one for each key; at most 1000 bytes a call."""
-        return self._events.outbox.take(now) if self.is_open else []
+        if not self.is_open:
+            return []
+        taken = self._events.outbox.take(now)
+        self._planner.others(now, sum(len(data) for _, data, _ in taken))
+        return taken
 
     def streams_to_stop(self) -> list[tuple[int, int]]:
         """(stream key, code) of streams of the peer to answer with STOP_SENDING."""

@@ -1,39 +1,239 @@
-"""Keeps the send plan and says when it changes. What to choose is the allocator's business alone."""
+"""Keeps the estimate of the path and the send plan, and says when they change.
+
+What the path carries is the estimator's business, what to choose the allocator's; here they get what they need to know.
+"""
 
 from __future__ import annotations
 
-from voicestream.core.allocator import SendPlan, allocate
-from voicestream.events import PlanChanged
+import math
+from typing import Final
+
+from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor_rate_bps, wire_rate_bps
+from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
+from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
+from voicestream.core.feedback import Feedback, SentDatagram
+from voicestream.events import PlanChanged, QualityChanged
 from voicestream.session.hub import Hub
+from voicestream.wire.sequence import TICKS_PER_SECOND
 
 __all__ = ["Planner"]
 
+ASSUMED_RTT: Final = 0.1
+"""Seconds, before the first report."""
+
+OTHERS_MEMORY: Final = 2.0
+"""Seconds over which the rate of reports and the like is measured."""
+
+ASSUMED_OTHERS_BPS: Final = 2000
+ACK_BYTES: Final = 8
+"""Bytes of an ACK that rides on a datagram."""
+
+MOST_LOSS_ANSWERED: Final = 0.1
+FULL_REDUNDANCY_BPS: Final = 40000
+NO_REDUNDANCY_BPS: Final = 16000
+"""Between these wire rates the share of redundancy grows from nothing to what the application allows."""
+
+ESTIMATE_BELOW_FLOOR: Final = 0.6
+"""The estimate may fall to this part of the floor, so that a path that does not carry the floor is known as such."""
+
+EVENTS_USE: Final = 0.8
+"""Part of the link that audio and events may take together while nothing stands against it."""
+
+PROBE_INTERVAL: Final = 0.4
+"""Seconds between two pairs of probes while the audio pauses."""
+
 
 class Planner:
-    """The plan in force.
+    """The plan in force, and the estimate behind it.
 
     Attributes:
-        plan: How the session sends. The application's codec begins with what the configuration says.
+        estimator: The rate that the path carries.
+        allocator: The choice.
+        gauge: The quality in a word.
     """
 
-    __slots__ = ("_hub", "plan")
+    __slots__ = ("_hub", "_others_at", "_others_bits", "_probed_at", "_traced_at", "allocator", "estimator", "gauge")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self.plan: SendPlan = allocate(hub.config)
+        self.allocator = Allocator(hub.config)
+        start = 1.02 * wire_rate_bps(self.plan) / (1 - hub.config.rate.redundancy_share) + ASSUMED_OTHERS_BPS
+        self.estimator = Estimator(start, ESTIMATE_BELOW_FLOOR * floor_rate_bps(hub.config), self._need_bps(), hub.observer)
+        self.gauge = QualityGauge()
+        self._others_bits = 0.0
+        self._others_at = 0.0
+        self._probed_at = -math.inf
+        self._traced_at = -math.inf
+
+    @property
+    def plan(self) -> SendPlan:
+        """How the session sends. The application's codec begins with what the configuration says."""
+        return self.allocator.plan
+
+    @property
+    def quality(self) -> Quality:
+        """The quality of this direction."""
+        return self.gauge.level
+
+    # What happens
+
+    def sent(self, datagram: SentDatagram, now: float, *, other_bytes: int, eliciting: bool) -> None:
+        """A datagram leaves.
+
+        Args:
+            datagram: It.
+            now: Monotonic seconds.
+            other_bytes: Bytes on the wire that are neither audio nor redundancy.
+            eliciting: The far end will report it.
+        """
+        self.estimator.sent(datagram.number, now, datagram.size + WIRE_OVERHEAD, eliciting=eliciting)
+        self.others(now, other_bytes)
+
+    def others(self, now: float, wire_bytes: int) -> None:
+        """So many bytes leave that are neither audio nor redundancy."""
+        if now > self._others_at:
+            self._others_bits *= math.exp(-(now - self._others_at) / OTHERS_MEMORY)
+            self._others_at = now
+        self._others_bits += wire_bytes * 8
+
+    def reported(self, feedback: Feedback, now: float, rtt: float | None) -> None:
+        """A report came."""
+        samples = [_sample(datagram) for datagram in feedback.acked]
+        self.estimator.feedback(now, samples, [datagram.number for datagram in feedback.lost], rtt or ASSUMED_RTT)
+        self._choose(now, rtt)
+
+    def handle_timer(self, now: float, rtt: float | None) -> None:
+        """Do what is due."""
+        timer = self.estimator.next_timer(rtt or ASSUMED_RTT)
+        if timer is not None and now >= timer:
+            self.estimator.tick(now, rtt or ASSUMED_RTT)
+            self._choose(now, rtt)
+
+    def next_timer(self, rtt: float | None) -> float | None:
+        """When something is due, or None."""
+        timer = self.estimator.next_timer(rtt or ASSUMED_RTT)
+        if not self.plan.paused:
+            return timer
+        probe = self._probed_at + PROBE_INTERVAL
+        return probe if timer is None else min(timer, probe)
 
     def update(self, now: float) -> None:
-        """Choose anew after something has changed that the choice depends on."""
-        plan = allocate(self._hub.config, wire_bps=self._hub.peer.max_rate_bps)
-        if plan == self.plan:
-            return
-        self.plan = plan
-        self._hub.record(now, "plan:changed", bitrate_bps=plan.bitrate_bps, frame_ms=plan.frame_ms, bundle=plan.bundle)
-        self._hub.events.put(
-            PlanChanged(
-                bitrate_bps=plan.bitrate_bps,
-                frame_ms=plan.frame_ms,
-                bundle=plan.bundle,
-                inband_fec_loss_percent=plan.inband_fec_percent,
-            )
+        """Choose anew after the far end's limits have changed."""
+        self._choose(now, None)
+
+    def wants_pair(self, now: float) -> bool:
+        """Whether something should leave right behind a datagram of audio, to measure the path."""
+        return self._hub.config.rate.pairs and self.estimator.wants_pair(now)
+
+    def probe_due(self, now: float) -> bool:
+        """Whether a pair of probes should leave, because no audio does; they count as sent with that."""
+        if not self.plan.paused or now < self._probed_at + PROBE_INTERVAL:
+            return False
+        self._probed_at = now
+        return True
+
+    # What follows from it
+
+    @property
+    def event_allowance_bps(self) -> float:
+        """Bits per second for audio and application events together.
+
+        The target is no more than audio has use for. Where nothing stands against it, the path may carry more.
+        """
+        estimator, bound = self.estimator, self._hub.peer.max_rate_bps
+        allowance = estimator.target_bps
+        if estimator.state is State.RAMP:
+            link = estimator.link_bps
+            allowance = max(allowance, DEFAULT_ALLOWANCE_BPS if link is None else min(DEFAULT_ALLOWANCE_BPS, EVENTS_USE * link))
+        return allowance if bound is None else min(allowance, bound)
+
+    def redundancy_share(self) -> float:
+        """Part of the wire bytes that redundancy may take at present: less where headers leave little."""
+        room = (self.estimator.target_bps - NO_REDUNDANCY_BPS) / (FULL_REDUNDANCY_BPS - NO_REDUNDANCY_BPS)
+        return self._hub.config.rate.redundancy_share * max(0.0, min(1.0, room))
+
+    def _answered_loss(self) -> float:
+        """Part of the wire bytes that answers to losses take beyond that."""
+        if not self._hub.config.rate.redundancy_share:
+            return 0.0
+        return min(MOST_LOSS_ANSWERED, self.estimator.loss.share)
+
+    def _need_bps(self) -> float:
+        """What there is use for at most."""
+        rate = self._hub.config.rate
+        most = SendPlan(bitrate_bps=rate.max_bitrate_bps, frame_ms=self._hub.config.frame_ms)
+        need = (wire_rate_bps(most) + ACK_BYTES * 8000 / most.frame_ms) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
+        bound = self._hub.peer.max_rate_bps
+        return need if bound is None else min(need, bound)
+
+    def _audio_bps(self) -> float:
+        """What is left for audio with its headers."""
+        estimator, plan = self.estimator, self.plan
+        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (plan.frame_ms * plan.bundle)
+        return max(0.0, (estimator.target_bps - others) * (1 - self.redundancy_share() - self._answered_loss()))
+
+    def _choose(self, now: float, rtt: float | None) -> None:
+        estimator = self.estimator
+        estimator.limit(self._need_bps())
+        before = self.plan
+        if self.allocator.update(now, self._audio_bps(), loss=estimator.loss, rtt=rtt):
+            self._tell(before, now)
+        rate = self._hub.config.rate
+        changed = self.gauge.update(
+            now,
+            bitrate_bps=self.plan.bitrate_bps,
+            wanted_bps=max(rate.min_bitrate_bps, min(self._hub.config.bitrate_bps, rate.max_bitrate_bps)),
+            loss=estimator.loss.share,
+            paused=self.plan.paused,
         )
+        if changed:
+            self._hub.record(now, "bwe:quality", level=self.quality.value, target_bps=round(estimator.target_bps))
+            self._hub.events.put(QualityChanged(level=self.quality.value, target_bps=round(estimator.target_bps)))
+        if now - self._traced_at >= 0.1:
+            self._traced_at = now
+            self._trace(now)
+
+    def _trace(self, now: float) -> None:
+        estimator = self.estimator
+        self._hub.record(
+            now,
+            "bwe:estimate",
+            target_bps=round(estimator.target_bps),
+            delivered_bps=round(estimator.delivered_bps()),
+            queue_ms=round(estimator.queue_delay * 1000, 1),
+            loss=round(estimator.loss.share, 3),
+            state=estimator.state.value,
+        )
+
+    def _tell(self, before: SendPlan, now: float) -> None:
+        plan = self.plan
+        self._hub.record(
+            now,
+            "allocator:plan",
+            reason=self.allocator.reason,
+            audio_bps=round(self._audio_bps()),
+            bitrate_bps=plan.bitrate_bps,
+            frame_ms=plan.frame_ms,
+            bundle=plan.bundle,
+            inband_fec_percent=plan.inband_fec_percent,
+            paused=plan.paused,
+        )
+        if _codec(plan) != _codec(before):
+            self._hub.events.put(
+                PlanChanged(
+                    bitrate_bps=plan.bitrate_bps,
+                    frame_ms=plan.frame_ms,
+                    bundle=plan.bundle,
+                    inband_fec_loss_percent=plan.inband_fec_percent,
+                )
+            )
+
+
+def _codec(plan: SendPlan) -> tuple[int, int, int, int]:
+    return plan.bitrate_bps, plan.frame_ms, plan.bundle, plan.inband_fec_percent
+
+
+def _sample(datagram: SentDatagram) -> Sample:
+    sent_tick = math.floor(datagram.sent_at * TICKS_PER_SECOND)
+    arrived_at = (sent_tick + datagram.delay_ticks) / TICKS_PER_SECOND
+    return Sample(datagram.number, datagram.sent_at, arrived_at, datagram.size + WIRE_OVERHEAD)

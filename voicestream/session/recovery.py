@@ -18,7 +18,7 @@ from voicestream.media import MediaFrame
 from voicestream.session.hub import Hub
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
-from voicestream.wire.frame_values import AudioFrame, MissingFrame, RepairFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AudioFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import decode_media_flags, encode_media_flags, frame_size
 from voicestream.wire.sequence import unwrap
 
@@ -35,6 +35,9 @@ ASSUMED_RTT: Final = 0.1
 
 MAX_HOLE_UNITS: Final = 160
 """A longer hole (400 ms) is a break or a silence whose marks were lost; only its end is worth asking for."""
+
+PROBE_BYTES: Final = 60
+"""Filler of a datagram that only measures the path."""
 
 RICH_BITRATE_BPS: Final = 24000
 """From here on a retransmission leaves at once; below it waits for a datagram to ride on, to save the headers."""
@@ -112,6 +115,33 @@ class Recovery:
             out.newest_pts = frame.pts
             out.frames_since_repair += 1
 
+    def companion(self, bundle: Bundle) -> Bundle:
+        """What follows right behind a datagram of audio, to measure the path with something useful: see `redundant_frame`."""
+        track = bundle.sources[-1].track
+        pair = Bundle()
+        frame = self.redundant_frame(track, bundle)
+        if frame is None:
+            return self.probe()
+        pair.frames.append(frame)
+        pair.size += frame_size(frame)
+        self.budget.spend(Tool.COPY, WIRE_OVERHEAD + pair.size)
+        return pair
+
+    def redundant_frame(self, track: int, bundle: Bundle) -> RetransmissionFrame | None:
+        """The most useful frame to send once more beside this audio: for now, the one before it. None if there is none."""
+        first = bundle.sources[0]
+        if not self.budget.share or first.pts == 0:
+            return None
+        before = self.outgoing[track].retained.within(first.pts - 1, 1)
+        if not before or before[-1].clear_number != first.clear_number:
+            return None
+        return _retransmission(before[-1])
+
+    def probe(self) -> Bundle:
+        """A datagram that only measures the path."""
+        frame = ProbeFrame(cluster=0, size=PROBE_BYTES)
+        return Bundle(frames=[frame], size=HEADER_SIZE + frame_size(frame), others=WIRE_OVERHEAD + HEADER_SIZE + frame_size(frame))
+
     def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
         """Datagrams of retransmissions that should not wait for audio."""
         bundles: list[Bundle] = []
@@ -153,16 +183,7 @@ class Recovery:
 
     def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int) -> None:
         while (media := out.resends.peek(now)) is not None:
-            # VS-4.7-2: byte for byte what was sent first.
-            start, end, clear_number = decode_media_flags(_flags(media))
-            frame = RetransmissionFrame(
-                track=media.track,
-                pts=media.pts & 0xFFFF,
-                payload=media.payload,
-                clear_number=clear_number,
-                talkspurt_start=start,
-                talkspurt_end=end,
-            )
+            frame = _retransmission(media)
             size = frame_size(frame)
             if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.RETRANSMISSION, size + headers):
                 return
@@ -260,6 +281,19 @@ class Recovery:
         lookahead = self._hub.config.playout.lookahead_ms / 1000
         # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
         into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
+
+
+def _retransmission(media: MediaFrame) -> RetransmissionFrame:
+    """VS-4.7-2: byte for byte what was sent first."""
+    start, end, clear_number = decode_media_flags(_flags(media))
+    return RetransmissionFrame(
+        track=media.track,
+        pts=media.pts & 0xFFFF,
+        payload=media.payload,
+        clear_number=clear_number,
+        talkspurt_start=start,
+        talkspurt_end=end,
+    )
 
 
 def _flags(frame: MediaFrame | AudioFrame) -> int:

@@ -11,11 +11,17 @@ from voicestream.wire.datagram import Datagram
 from voicestream.wire.frame_values import PaddingFrame, PlayoutEntry, ReportFrame
 from voicestream.wire.frames import frame_size
 
-__all__ = ["Reports"]
+__all__ = ["Reports", "is_eliciting"]
 
 _FIXED: Final = 11  # type, length, newest, arrival and count, at their longest
 _STATUS: Final = 4
 _ENTRY: Final = 11
+
+
+def is_eliciting(datagram: Datagram) -> bool:
+    """Whether a datagram calls for a report: it holds more than reports and padding, or nothing at all. VS-9.1-4"""
+    frames = datagram.frames
+    return not frames or any(not isinstance(frame, ReportFrame | PaddingFrame) for frame in frames)
 
 
 class Reports:
@@ -45,10 +51,7 @@ class Reports:
         if self.arrivals.arrived(datagram, now) is None:
             return False
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
-        frames = datagram.frames
-        # VS-9.1-4
-        eliciting = not frames or any(not isinstance(frame, ReportFrame | PaddingFrame) for frame in frames)
-        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting)
+        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=is_eliciting(datagram))
         return True
 
     def make(

@@ -52,12 +52,13 @@ class SenderCounts:
 
 @dataclass(slots=True)
 class Bundle:
-    """Frames of one datagram, and what is to be remembered of it."""
+    """Frames of one datagram, and what is to be remembered of it. `others`: its bytes that are neither audio nor redundancy."""
 
     frames: list[Frame] = field(default_factory=list)
     sources: list[MediaFrame] = field(default_factory=list)
     size: int = _HEADER
     units: int = 0
+    others: int = 0
     media: list[tuple[int, int]] = field(default_factory=list)
     tokens: list[tuple[Hashable, int]] = field(default_factory=list)
 
@@ -193,13 +194,13 @@ class Sender:
 
     # What leaves
 
-    def take(self, now: float, bundle: int) -> list[Bundle]:
-        """What leaves now, one bundle a datagram. Frames past their deadline are dropped first."""
+    def take(self, now: float, bundle: int, *, paused: bool = False) -> list[Bundle]:
+        """What leaves now, one bundle a datagram; nothing while `paused`. Frames past their deadline are dropped first."""
         expired = self.queue.expire(now)
         if expired:
             self._hub.record(now, "send:expired", track=self.track.track_id, frames=expired)
-        bundles = []
-        while len(self.queue) and (len(self.queue) >= bundle or self._may_not_wait(now, bundle)):
+        bundles: list[Bundle] = []
+        while not paused and len(self.queue) and (len(self.queue) >= bundle or self._may_not_wait(now, bundle)):
             bundles.append(self._bundle(now, bundle))
         return bundles
 

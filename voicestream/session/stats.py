@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from voicestream.session.app_events import AppEvents
     from voicestream.session.hub import Hub
     from voicestream.session.link import Link
+    from voicestream.session.planner import Planner
     from voicestream.session.recovery import Recovery
     from voicestream.session.tracks import Tracks
 
@@ -143,6 +144,13 @@ class SessionStats:
         events_duplicate: Application events that came again.
         events_dropped: Events that the owner of the session did not fetch in time.
         event_rate_bps: Bits per second that application events get at present.
+        target_bps: Bits per second that this end may send, with all headers, as estimated from the far end's reports.
+        wire_rate_bps: Bits per second that it sends, with all headers, over the last second.
+        delivered_bps: Bits per second of that which arrive.
+        queue_delay_ms: Standing queue on the path toward the far end, in milliseconds.
+        recent_loss_share: Lost part of the last hundred datagrams or so, 0 to 1.
+        loss_burst_datagrams: Datagrams lost in a row, in the mean.
+        quality: "good", "limited", "poor" or "paused"; see `events.QualityChanged`.
         recovery: What was done against loss.
         tracks: The tracks, by ascending id.
     """
@@ -181,14 +189,21 @@ class SessionStats:
     events_duplicate: int
     events_dropped: int
     event_rate_bps: float
+    target_bps: float
+    wire_rate_bps: float
+    delivered_bps: float
+    queue_delay_ms: float
+    recent_loss_share: float
+    loss_burst_datagrams: float
+    quality: str
     recovery: RecoveryStats
     tracks: tuple[TrackStats, ...]
 
 
-def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, now: float) -> SessionStats:
+def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, planner: Planner, now: float) -> SessionStats:
     """Gather the numbers from the parts of a session."""
     reports, counts = link.reports, hub.counts
-    clock, sent = reports.clock, reports.sent
+    clock, sent, estimator = reports.clock, reports.sent, planner.estimator
     offset = clock.offset()
     return SessionStats(
         state=hub.lifecycle.state.value,
@@ -225,6 +240,13 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, now: fl
         events_duplicate=app_events.inbox.duplicates,
         events_dropped=hub.events.dropped,
         event_rate_bps=app_events.outbox.rate_bps(),
+        target_bps=estimator.target_bps,
+        wire_rate_bps=estimator.sent_bps(now),
+        delivered_bps=estimator.delivered_bps(),
+        queue_delay_ms=estimator.queue_delay * 1000,
+        recent_loss_share=estimator.loss.share,
+        loss_burst_datagrams=estimator.loss.mean_burst,
+        quality=planner.quality.value,
         recovery=_recovery(tracks.recovery),
         tracks=tuple(_track(tracks, track) for track in sorted(tracks.senders.keys() | tracks.receivers.keys())),
     )

@@ -195,9 +195,9 @@ class Tracks:
         for receiver in self.receivers.values():
             receiver.handle_timer(now)
 
-    def timers(self, bundle: int) -> list[float | None]:
-        """When something will be due."""
+    def timers(self, bundle: int | None) -> list[float | None]:
+        """When something will be due. No `bundle` for a pause of the audio."""
         return [
             *(receiver.played.next_timer() for receiver in self.receivers.values()),
-            *(sender.next_timer(bundle) for sender in self.senders.values()),
+            *(sender.next_timer(bundle) for sender in self.senders.values() if bundle is not None),
         ]

@@ -35,6 +35,7 @@ class FakeSession:
         self.finished: list[int] = []
         self.resets: list[int] = []
         self.closed: Closed | None = None
+        self.target_bps = 100_000.0
         self.timer: float | None = None
         self.timers_fired: list[float] = []
         self.out_datagrams: deque[bytes] = deque()

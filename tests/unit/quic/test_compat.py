@@ -212,7 +212,7 @@ def test_no_datagram_stays_queued_when_nothing_is_acknowledged(world: Any) -> No
 def test_a_grant_raises_the_bound_on_bytes_in_flight(world: Any) -> None:
     endpoint, _ = world.connect()
     world.delay = 0.7
-    endpoint.connection.grant(512000)
+    endpoint.connection.session.target_bps = 512000
     for _ in range(200):
         endpoint.connection.session.out_datagrams.append(bytes(1100))
         world.run(0.0175)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import random
 from collections.abc import Callable
@@ -89,6 +90,11 @@ class Reader(Player):
         return self.heard
 
 
+def with_pairs(config: SessionConfig, pairs: bool) -> SessionConfig:
+    """The same, with or without datagrams that only measure the path."""
+    return dataclasses.replace(config, rate=dataclasses.replace(config.rate, pairs=pairs))
+
+
 class Pair:
     """A client and a server, and what is on its way between them."""
 
@@ -104,14 +110,16 @@ class Pair:
         control_delay: float | None = None,
         start: float = 100.0,
         path: str = "/agent",
+        pairs: bool = False,
     ) -> None:
         plain = SessionConfig(grease=False)
+        client, server = (with_pairs(config or plain, pairs) for config in (client, server))
         self.now = start
         self.logs = {"client": Recorder(), "server": Recorder()}
         self.client = ClientSession(
-            client or plain, authority="host", path=path, token=b"secret", entropy=entropy(seed), observer=self.logs["client"]
+            client, authority="host", path=path, token=b"secret", entropy=entropy(seed), observer=self.logs["client"]
         )
-        self.server = ServerSession(server or plain, sealer=TokenSealer(KEY), entropy=entropy(seed + 1), observer=self.logs["server"])
+        self.server = ServerSession(server, sealer=TokenSealer(KEY), entropy=entropy(seed + 1), observer=self.logs["server"])
         self.delay = delay
         self.control_delay = delay if control_delay is None else control_delay
         self.fates: dict[str, Fate | None] = {"server": to_server, "client": to_client}

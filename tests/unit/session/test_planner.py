@@ -1,14 +1,17 @@
-"""The plan, and when its change is told."""
+"""The plan, the estimate behind it, and when a change is told."""
 
 from __future__ import annotations
 
-from voicestream.config import SessionConfig
-from voicestream.events import PlanChanged
+import pytest
+
+from voicestream.config import RateConfig, SessionConfig
+from voicestream.events import PlanChanged, QualityChanged
+from voicestream.wire.frame_values import AudioFrame, ProbeFrame, RetransmissionFrame
 
 
 def test_a_plan_as_configured_is_no_change(pair) -> None:
     assert pair.of("client", PlanChanged) == []
-    assert pair.logs["client"].named("plan:changed") == []
+    assert pair.logs["client"].named("allocator:plan") == []
 
 
 def test_a_far_end_that_wants_less_changes_the_plan_once(pair) -> None:
@@ -18,14 +21,106 @@ def test_a_far_end_that_wants_less_changes_the_plan_once(pair) -> None:
     (change,) = pair.of("client", PlanChanged)
     assert change.bitrate_bps == pair.client.plan.bitrate_bps < 30_000
     assert (change.frame_ms, change.bundle) == (pair.client.plan.frame_ms, pair.client.plan.bundle)
-    assert len(pair.logs["client"].named("plan:changed")) == 1
+    (record,) = pair.logs["client"].named("allocator:plan")
+    assert record["reason"] == "too little for these frames"
+    assert pair.client.target_bps == 30_000
 
 
-def test_a_change_back_is_told_too(kit) -> None:
-    pair = kit.Pair(SessionConfig(grease=False, bitrate_bps=24_000)).open()
+def test_a_change_back_is_followed_once_the_path_has_shown_that_it_carries_more(kit) -> None:
+    pair = kit.Pair(SessionConfig(grease=False, bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000))).open()
     pair.server.update_settings(pair.now, max_rate_bps=16_000)
     pair.run(0.1)
+    assert pair.client.plan.bitrate_bps < 12_000
     pair.server.update_settings(pair.now, max_rate_bps=1_000_000)
+    pair.talk(6.0, size=60)
+    assert pair.client.plan.bitrate_bps == 24_000
+    assert pair.client.plan.frame_ms == 20
+
+
+def test_an_open_path_takes_the_plan_to_the_applications_most(pair) -> None:
+    pair.talk(5.0, "client", size=160)
+    assert pair.client.plan.bitrate_bps == 64_000
+    assert pair.of("client", PlanChanged)[-1].bitrate_bps == 64_000
+    assert pair.server.plan.bitrate_bps == 40_000, "the directions are independent"
+    assert pair.logs["client"].named("bwe:estimate")[-1]["queue_ms"] < 5
+
+
+def test_the_applications_cap_holds(kit) -> None:
+    pair = kit.Pair(SessionConfig(grease=False, rate=RateConfig(max_bitrate_bps=32_000))).open()
+    pair.talk(5.0, size=80)
+    assert pair.client.plan.bitrate_bps == 32_000
+
+
+def test_a_pair_carries_the_frame_before_and_is_paid_from_the_budget(kit) -> None:
+    pair = kit.Pair(pairs=True).open()
+    before = len(pair.sent["client"])
+    pair.talk(2.0)
+    pairs = [
+        (one, other)
+        for one, other in zip(pair.sent["client"][before:], pair.sent["client"][before + 1 :], strict=False)
+        if any(isinstance(frame, AudioFrame) for frame in one.frames)
+        and not any(isinstance(frame, AudioFrame) for frame in other.frames)
+        and one.send_tick == other.send_tick
+    ]
+    assert len(pairs) >= 6
+    first = pairs[0][1].frames
+    assert isinstance(first[0], ProbeFrame), "there is no frame before the first"
+    for one, other in pairs[1:]:
+        audio = next(frame for frame in one.frames if isinstance(frame, AudioFrame))
+        (spare,) = other.frames
+        assert isinstance(spare, RetransmissionFrame)
+        assert audio.pts - spare.pts == 8
+    assert pair.client.stats(pair.now).recovery.copy_bytes_sent > 0
+    assert pair.server.stats(pair.now).tracks[0].frames_duplicate == len(pairs) - 1
+
+
+def test_without_redundancy_a_pair_is_filler(kit) -> None:
+    pair = kit.Pair(SessionConfig(grease=False, rate=RateConfig(redundancy_share=0.0)), pairs=True).open()
+    pair.talk(1.0)
+    kinds = {type(frame) for datagram in pair.sent["client"] for frame in datagram.frames}
+    assert ProbeFrame in kinds
+    assert RetransmissionFrame not in kinds
+
+
+def test_a_dead_path_pauses_the_audio_and_an_answer_resumes_it(kit) -> None:
+    dead = [False]
+    pair = kit.Pair(to_server=lambda count, datagram: [] if dead[0] else [0.02]).open()
+    pair.talk(2.0)
+    dead[0] = True
+    pair.talk(8.0)
+    assert pair.client.plan.paused
+    assert [event.level for event in pair.of("client", QualityChanged)][-1] == "paused"
+    sent = len(pair.sent["client"])
+    pair.talk(2.0)
+    tail = pair.sent["client"][sent:]
+    assert 8 <= sum(isinstance(frame, ProbeFrame) for datagram in tail for frame in datagram.frames) <= 12
+    assert len(tail) <= 30, "probes, and reports of what comes the other way"
+    assert not any(isinstance(frame, AudioFrame) for datagram in tail for frame in datagram.frames)
+    dead[0] = False
+    pair.talk(2.0)
+    assert not pair.client.plan.paused
+    received = pair.server.stats(pair.now).tracks[0].frames_received
+    pair.talk(2.0)
+    assert pair.server.stats(pair.now).tracks[0].frames_received - received >= 95
+    pair.talk(3.0)
+    assert [event.level for event in pair.of("client", QualityChanged)][-1] == "good"
+
+
+def test_events_get_what_audio_leaves_of_the_target(pair) -> None:
+    pair.server.update_settings(pair.now, max_rate_bps=50_000)
     pair.run(0.1)
-    assert [one.bitrate_bps for one in pair.of("client", PlanChanged)][-1] == 24_000
-    assert len(pair.of("client", PlanChanged)) == 2
+    assert pair.client.stats(pair.now).event_rate_bps == pytest.approx(50_000, rel=0.01)
+    pair.talk(5.0)
+    assert 2_000 <= pair.client.stats(pair.now).event_rate_bps < 15_000
+
+
+def test_the_numbers_tell_of_the_estimate(pair) -> None:
+    pair.talk(3.0)
+    stats = pair.client.stats(pair.now)
+    assert stats.quality == "good"
+    assert stats.target_bps == pair.client.target_bps > 66_000
+    assert stats.wire_rate_bps == pytest.approx(stats.delivered_bps, rel=0.1)
+    assert 45_000 < stats.wire_rate_bps < 65_000
+    assert stats.queue_delay_ms < 2
+    assert stats.recent_loss_share == 0.0
+    assert stats.loss_burst_datagrams == 1.0

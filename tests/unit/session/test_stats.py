@@ -17,7 +17,7 @@ def test_they_are_frozen_and_their_names_tell_the_units(pair) -> None:
     for kind in (SessionStats, TrackStats):
         for field in dataclasses.fields(kind):
             if "float" in str(field.type):
-                assert field.name.endswith(("_ms", "_share", "_bps")), field.name
+                assert field.name.endswith(("_ms", "_share", "_bps", "_datagrams")), field.name
 
 
 def test_what_one_side_sends_the_other_receives(pair) -> None:

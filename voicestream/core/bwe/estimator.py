@@ -6,7 +6,6 @@ that equals get equal shares and the rate stands still. A queue that grows fast 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,9 +13,10 @@ from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
 from voicestream.core.bwe.path import PathView
 from voicestream.core.bwe.samples import Sample
+from voicestream.core.bwe.state import State
 from voicestream.trace import Observer
 
-__all__ = ["Estimator", "State"]
+__all__ = ["Estimator"]
 
 QUEUED_BITS: Final = 900.0
 """What each flow keeps in the bottleneck's queue when it has to share: about one datagram."""
@@ -43,29 +43,18 @@ REFRESH: Final = 25.0
 """Seconds without sight of an empty queue after which it is drained, lest it be taken for the path's own delay."""
 
 
-class State(enum.Enum):
-    """What the estimator is doing."""
-
-    RAMP = "ramp"
-    CRUISE = "cruise"
-    DRAIN = "drain"
-    REFRESH = "refresh"
-    TEST = "test"
-    STARVED = "starved"
-
-
 class Estimator:
     """Estimates one direction.
 
     Args:
         start_bps: Rate to begin with. All rates are whole wire rates: headers, redundancy, reports and all.
         min_bps: Never less.
-        max_bps: Never more; may be changed at any time.
+        max_bps: Never more; see `limit`.
         observer: Takes "bwe:state" records.
 
     Attributes:
         target_bps: The rate that may be sent.
-        max_bps: See above.
+        max_bps: The most that there is use for.
         path: What is measured.
         state: What is being done.
     """
@@ -91,9 +80,9 @@ class Estimator:
 
     # What happens
 
-    def sent(self, number: int, now: float, wire_bytes: int) -> None:
-        """A datagram leaves."""
-        self.path.sent(now, wire_bytes)
+    def sent(self, number: int, now: float, wire_bytes: int, *, eliciting: bool = True) -> None:
+        """A datagram leaves; `eliciting` when the far end will report it."""
+        self.path.sent(now, wire_bytes, eliciting=eliciting)
 
     def feedback(self, now: float, samples: Sequence[Sample], lost: Sequence[int], rtt: float) -> None:
         """A report came.
@@ -123,6 +112,11 @@ class Estimator:
         """When `tick` has something to do, or None."""
         return self.path.starved_at(rtt)
 
+    def limit(self, max_bps: float) -> None:
+        """There is no use for more than this."""
+        self.max_bps = max_bps
+        self.target_bps = min(self.target_bps, max_bps)
+
     def path_changed(self, now: float) -> None:
         """The packets take another path: nothing that was measured holds."""
         self.path.changed(now)
@@ -140,6 +134,15 @@ class Estimator:
     def queue_delay(self) -> float:
         """Standing queue on the path in seconds."""
         return self.path.delay.standing
+
+    @property
+    def link_bps(self) -> float | None:
+        """Rate of the bottleneck, whoever uses it; None when unknown."""
+        return self.path.pairs.capacity_bps(self._decided_at or 0.0)
+
+    def sent_bps(self, now: float) -> float:
+        """Rate at which datagrams left over the last second or so."""
+        return self.path.sent_bps_at(now)
 
     def delivered_bps(self) -> float:
         """Rate at which what was sent arrived over the last second or so; 0 before that is known."""
@@ -322,7 +325,8 @@ class Estimator:
         change = ADD_BPS * missing - DAMPING * target * max(-0.1, min(0.3, self.path.delay.trend)) * (queue > 0.2 * aim)
         grown = target + change * passed
         if grown > target:
-            grown = max(target, min(grown, self._ceiling(now))) if self.path.sent_bps > 0.6 * target else target
+            used = self.path.sent_bps > 0.6 * target or (fast is not None and fast > 1.5 * target)
+            grown = max(target, min(grown, self._ceiling(now))) if used else target
         self._set(grown)
         self._look_for_room(now, queue < 0.3 * aim)
 

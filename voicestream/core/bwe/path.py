@@ -33,7 +33,7 @@ class PathView:
         waiting_since: Since when something sent has not been reported; None when all was.
     """
 
-    __slots__ = ("_sent_at", "delay", "delivery", "first_at", "losses", "pairs", "sent_bps", "waiting_since")
+    __slots__ = ("_asked_at", "_sent_at", "delay", "delivery", "first_at", "losses", "pairs", "sent_bps", "waiting_since")
 
     def __init__(self) -> None:
         self.delay = QueueDelay()
@@ -44,17 +44,24 @@ class PathView:
         self.sent_bps = 0.0
         self.waiting_since: float | None = None
         self._sent_at: float | None = None
+        self._asked_at = 0.0
 
-    def sent(self, now: float, wire_bytes: int) -> None:
-        """A datagram leaves."""
+    def sent(self, now: float, wire_bytes: int, *, eliciting: bool = True) -> None:
+        """A datagram leaves; `eliciting` when the far end will report it."""
         if self._sent_at is None:
             self.first_at = now
         else:
             self.sent_bps *= max(0.0, 1 - (now - self._sent_at))
         self.sent_bps += wire_bytes * 8
         self._sent_at = now
-        if self.waiting_since is None:
-            self.waiting_since = now
+        if eliciting:
+            self._asked_at = now
+            if self.waiting_since is None:
+                self.waiting_since = now
+
+    def sent_bps_at(self, now: float) -> float:
+        """`sent_bps`, fallen since the last datagram."""
+        return self.sent_bps * max(0.0, 1 - (now - (self._sent_at or now)))
 
     def told(self, now: float, samples: Sequence[Sample], lost: Sequence[int]) -> None:
         """A report came; see `Estimator.feedback`."""
@@ -65,7 +72,7 @@ class PathView:
                 self.delay.add(sample, self.fast(now))
         self.losses.told(now, len(samples), tuple(lost))
         if samples:
-            self.waiting_since = now if self._sent_at is not None and self._sent_at > samples[-1].sent_at else None
+            self.waiting_since = now if self._asked_at > samples[-1].sent_at else None
 
     def starved_at(self, rtt: float) -> float | None:
         """When the lack of feedback begins to mean something, or None."""
