@@ -202,8 +202,10 @@ class Allocator:
         careful = allocate(self._config, wire_bps=SHORTEN_MARGIN * lasting, wanted_bps=most)
         if careful.frame_ms * careful.bundle < old.frame_ms * old.bundle and now - self._length_at >= SHORTEN_INTERVAL:
             return self._with(careful), "room for shorter frames"
-        bitrate = min(most, int(lasting - headers))
-        worth = bitrate >= RAISE_SHARE * old.bitrate_bps or bitrate == most > old.bitrate_bps
+        # More than this is worth single frames, which follow soon.
+        useful = most if old.bundle == 1 else min(most, SPEECH_FLOOR_BPS)
+        bitrate = min(useful, int(lasting - headers))
+        worth = bitrate >= RAISE_SHARE * old.bitrate_bps or bitrate == useful > old.bitrate_bps
         if worth and now - self._raised_at >= RAISE_INTERVAL:
             return dataclasses.replace(old, bitrate_bps=bitrate), "more rate"
         return old, ""

@@ -113,7 +113,7 @@ class Link:
         for datagram in feedback.found:
             self._tracks.on_found(datagram)
         self._tracks.recovery.reported(feedback)
-        self._planner.reported(feedback, now, self.reports.clock.rtt)
+        self._planner.reported(feedback, now, self.reports.clock.rtt, self.reports.clock.min_rtt)
         self._tracks.recovery.budget.share = self._planner.redundancy_share()
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)
 

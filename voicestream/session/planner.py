@@ -29,6 +29,7 @@ ACK_BYTES: Final = 8
 """Bytes of an ACK that rides on a datagram."""
 
 MOST_LOSS_ANSWERED: Final = 0.1
+LITTLE_LOSS: Final = 0.03
 FULL_REDUNDANCY_BPS: Final = 40000
 NO_REDUNDANCY_BPS: Final = 16000
 """Between these wire rates the share of redundancy grows from nothing to what the application allows."""
@@ -96,18 +97,18 @@ class Planner:
             self._others_at = now
         self._others_bits += wire_bytes * 8
 
-    def reported(self, feedback: Feedback, now: float, rtt: float | None) -> None:
-        """A report came."""
+    def reported(self, feedback: Feedback, now: float, rtt: float | None, min_rtt: float | None) -> None:
+        """A report came. `rtt` is the smoothed round trip, `min_rtt` that of the empty path."""
         samples = [_sample(datagram) for datagram in feedback.acked]
         self.estimator.feedback(now, samples, [datagram.number for datagram in feedback.lost], rtt or ASSUMED_RTT)
-        self._choose(now, rtt)
+        self._choose(now, min_rtt)
 
     def handle_timer(self, now: float, rtt: float | None) -> None:
         """Do what is due."""
         timer = self.estimator.next_timer(rtt or ASSUMED_RTT)
         if timer is not None and now >= timer:
             self.estimator.tick(now, rtt or ASSUMED_RTT)
-            self._choose(now, rtt)
+            self._choose(now, None)
 
     def next_timer(self, rtt: float | None) -> float | None:
         """When something is due, or None."""
@@ -126,7 +127,7 @@ class Planner:
         return self._hub.config.rate.pairs and self.estimator.wants_pair(now)
 
     def probe_due(self, now: float) -> bool:
-        """Whether a pair of probes should leave, because no audio does; they count as sent with that."""
+        """Whether a pair of probes should leave, because no audio does; they count as sent with that. VS-9.3-4"""
         if not self.plan.paused or now < self._probed_at + PROBE_INTERVAL:
             return False
         self._probed_at = now
@@ -156,7 +157,9 @@ class Planner:
         """Part of the wire bytes that answers to losses take beyond that."""
         if not self._hub.config.rate.redundancy_share:
             return 0.0
-        return min(MOST_LOSS_ANSWERED, self.estimator.loss.share)
+        # What a full queue has dropped will not go on.
+        likely = max(LITTLE_LOSS, self.estimator.background_loss)
+        return min(MOST_LOSS_ANSWERED, likely, self.estimator.loss.share)
 
     def _need_bps(self) -> float:
         """What there is use for at most."""
@@ -172,11 +175,11 @@ class Planner:
         others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (plan.frame_ms * plan.bundle)
         return max(0.0, (estimator.target_bps - others) * (1 - self.redundancy_share() - self._answered_loss()))
 
-    def _choose(self, now: float, rtt: float | None) -> None:
+    def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator
         estimator.limit(self._need_bps())
         before = self.plan
-        if self.allocator.update(now, self._audio_bps(), loss=estimator.loss, rtt=rtt):
+        if self.allocator.update(now, self._audio_bps(), loss=estimator.loss, rtt=min_rtt):
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(

@@ -115,10 +115,16 @@ class CallSide(abc.ABC):
         return self.talkers[track]
 
     def speak(self, *, track: int = 0, frame_units: int = 8, stop: float | None = None, lump_frames: int = 1,
-              pattern: tuple[tuple[float, float], ...] = ()) -> LiveSource:  # fmt: skip
+              pattern: tuple[tuple[float, float], ...] = (), follow: bool = False) -> LiveSource:  # fmt: skip
         """Begin to talk now, live; see `LiveSource`."""
         return LiveSource(
-            self.talker(track), frame_units=frame_units, start=self.sim.now, stop=stop, pattern=pattern, lump_frames=lump_frames
+            self.talker(track),
+            frame_units=frame_units,
+            start=self.sim.now,
+            stop=stop,
+            pattern=pattern,
+            lump_frames=lump_frames,
+            follow=follow,
         )
 
     def synthesiser(self, *, track: int = 0, frame_units: int = 8) -> AheadSource:

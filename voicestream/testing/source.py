@@ -75,6 +75,7 @@ class LiveSource:
         pattern: (talk, pause) seconds in turn, from the beginning again; empty for talk without pause. In pauses nothing is
             sent (DTX).
         lump_frames: Frames that the application hands over at once; more than one makes a bursty source.
+        follow: Code by the session's plan, from the next frame on, as a real codec does.
     """
 
     def __init__(
@@ -86,8 +87,10 @@ class LiveSource:
         stop: float | None = None,
         pattern: tuple[tuple[float, float], ...] = (),
         lump_frames: int = 1,
+        follow: bool = False,
     ) -> None:
         self.frame_units = frame_units
+        self._follow = follow
         self._talker = talker
         self._stop = stop
         self._turns = [(round(talk_s / UNIT_S), round(pause_s / UNIT_S)) for talk_s, pause_s in pattern]
@@ -115,6 +118,10 @@ class LiveSource:
         else:
             for _ in range(self._lump_frames):
                 self._frame()
+            if self._follow:
+                plan = session.plan
+                self._talker.codec.bitrate_bps = plan.bitrate_bps
+                self.frame_units = plan.frame_ms * 2 // 5
             self._next = (self._next or now) + self.frame_units * self._lump_frames * UNIT_S
         self._talker.flush()
 

@@ -131,6 +131,11 @@ class Estimator:
         return self.path.losses.pattern
 
     @property
+    def background_loss(self) -> float:
+        """Share of losses that a test has shown not to answer to our rate."""
+        return self._test.background
+
+    @property
     def queue_delay(self) -> float:
         """Standing queue on the path in seconds."""
         return self.path.delay.standing

@@ -13,6 +13,7 @@ LIMITED_BPS: Final = 24000
 POOR_BPS: Final = 14000
 POOR_LOSS: Final = 0.15
 LIMITED_LOSS: Final = 0.05
+MARGIN: Final = 1.15
 HOLD: Final = 2.0
 """Seconds for which things must be better before the word gets better."""
 
@@ -57,6 +58,11 @@ class QualityGauge:
             self._better_since = None
             return False
         if _ORDER.index(level) < _ORDER.index(self.level):
+            # Better means clearly better, or the word would change with every small turn of the rate.
+            careful = _grade(round(bitrate_bps / MARGIN), round(wanted_bps / MARGIN), loss * MARGIN, paused)
+            if _ORDER.index(careful) >= _ORDER.index(self.level):
+                self._better_since = None
+                return False
             if self._better_since is None:
                 self._better_since = now
             if now - self._better_since < HOLD:
