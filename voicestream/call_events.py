@@ -25,7 +25,9 @@ class CallEvent:
     Attributes:
         kind: "json", "text" or "bytes": an application event, its content in `data`. "clear": the far end asks this end to
             stop talking (barge-in); what was queued is already gone. "finish": the far end sends no more audio.
-            "going_away": the far end will close soon; `data` holds "reason", "uri" and "retry_after" (seconds).
+            "going_away": the far end will close soon; `data` holds "reason", "uri" and "retry_after" (seconds). "quality": how well
+            this end can send has changed; `data` holds "level" ("good", "limited", "poor", or "paused" when no audio leaves, since
+            the path does not carry any) and "target_bps".
         data: Content; dict or list, str, or bytes. None for "clear" and "finish".
         event_id: Number that the far end gave to an application event.
         order: Place among the ordered application events, from 1; 0 for an unordered one.

@@ -25,6 +25,7 @@ from voicestream.events import (
     Finished,
     GoingAway,
     PlanChanged,
+    QualityChanged,
     RemoteFinished,
 )
 
@@ -163,6 +164,8 @@ class CallParts:
                 self.sender.on_finished(event)
             case RemoteFinished():
                 self.inbox.put(CallEvent(kind="finish", track=event.track, at=event.pts / UNITS_PER_SECOND))
+            case QualityChanged():
+                self.inbox.put(CallEvent(kind="quality", data={"level": event.level, "target_bps": event.target_bps}))
             case GoingAway():
                 data = {"reason": event.reason, "uri": event.uri, "retry_after": event.retry_after}
                 self.inbox.put(CallEvent(kind="going_away", data=data))

@@ -52,6 +52,10 @@ class SentStats:
         wire_bps: Mean of that over the call.
         bitrate_bps: What the codec is told at present.
         frame_ms: Frame length at present.
+        target_bps: What the path is believed to carry, with all headers.
+        delivered_bps: What of it arrives at present.
+        queue_delay_ms: Standing queue on the path toward the far end.
+        quality: "good", "limited", "poor" or "paused" (no audio leaves, since the path does not carry any).
         frames_queued: Frames that wait to leave.
         frames_expired: Frames dropped since they had waited beyond the deadline.
         frames_overflowed: Frames dropped since the queue was full, oldest first.
@@ -73,6 +77,10 @@ class SentStats:
     wire_bps: float = 0.0
     bitrate_bps: int = 0
     frame_ms: int = 0
+    target_bps: float = 0.0
+    delivered_bps: float = 0.0
+    queue_delay_ms: float = 0.0
+    quality: str = "good"
     frames_queued: int = 0
     frames_expired: int = 0
     frames_overflowed: int = 0
@@ -291,6 +299,10 @@ def _sent(numbers: SessionStats, parts: CallParts, duration_s: float) -> SentSta
         payload_bytes=sum(track.payload_bytes_sent for track in tracks),
         wire_bytes=wire_bytes,
         wire_bps=wire_bytes * 8 / duration_s if duration_s > 0 else 0.0,
+        target_bps=numbers.target_bps,
+        delivered_bps=numbers.delivered_bps,
+        queue_delay_ms=numbers.queue_delay_ms,
+        quality=numbers.quality,
         frames_queued=sum(track.frames_queued for track in tracks),
         frames_expired=sum(track.frames_expired for track in tracks),
         frames_overflowed=sum(track.frames_overflowed for track in tracks),

@@ -147,11 +147,7 @@ class Machine:
 
     def streams_to_send(self, now: float) -> list[tuple[int, bytes, bool]]:
         """(key, bytes, end) for unidirectional streams of this end, one for each key; at most 1000 bytes a call."""
-        if not self.is_open:
-            return []
-        taken = self._events.outbox.take(now)
-        self._planner.others(now, sum(len(data) for _, data, _ in taken))
-        return taken
+        return self._events.outbox.take(now) if self.is_open else []
 
     def streams_to_stop(self) -> list[tuple[int, int]]:
         """(stream key, code) of streams of the peer to answer with STOP_SENDING."""

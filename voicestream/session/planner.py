@@ -84,18 +84,15 @@ class Planner:
         Args:
             datagram: It.
             now: Monotonic seconds.
-            other_bytes: Bytes on the wire that are neither audio nor redundancy.
+            other_bytes: Bytes on the wire that are neither audio nor redundancy. Application events are not among them: they get what
+                audio leaves.
             eliciting: The far end will report it.
         """
         self.estimator.sent(datagram.number, now, datagram.size + WIRE_OVERHEAD, eliciting=eliciting)
-        self.others(now, other_bytes)
-
-    def others(self, now: float, wire_bytes: int) -> None:
-        """So many bytes leave that are neither audio nor redundancy."""
         if now > self._others_at:
             self._others_bits *= math.exp(-(now - self._others_at) / OTHERS_MEMORY)
             self._others_at = now
-        self._others_bits += wire_bytes * 8
+        self._others_bits += other_bytes * 8
 
     def reported(self, feedback: Feedback, now: float, rtt: float | None, min_rtt: float | None) -> None:
         """A report came. `rtt` is the smoothed round trip, `min_rtt` that of the empty path."""

@@ -125,3 +125,18 @@ def test_the_numbers_tell_of_the_estimate(pair) -> None:
     assert stats.queue_delay_ms < 2
     assert stats.recent_loss_share == 0.0
     assert stats.loss_burst_datagrams == 1.0
+
+
+def test_events_do_not_take_from_the_audio(pair) -> None:
+    pair.client.send_event(bytes(200_000), pair.now, kind=0)
+    pair.talk(3.0, "client", size=100)
+    assert pair.client.plan.bitrate_bps >= 40_000
+
+
+def test_a_far_end_that_wants_nothing_hears_nothing(pair) -> None:
+    pair.server.update_settings(pair.now, max_rate_bps=0)
+    pair.talk(3.0, "client")
+    assert pair.client.plan.paused
+    before = pair.server.stats(pair.now).tracks[0].frames_received
+    pair.talk(1.0, "client")
+    assert pair.server.stats(pair.now).tracks[0].frames_received == before

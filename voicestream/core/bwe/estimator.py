@@ -113,9 +113,9 @@ class Estimator:
         return self.path.starved_at(rtt)
 
     def limit(self, max_bps: float) -> None:
-        """There is no use for more than this."""
-        self.max_bps = max_bps
-        self.target_bps = min(self.target_bps, max_bps)
+        """There is no use for more than this (but the estimate never falls below its minimum)."""
+        self.max_bps = max(max_bps, self._min_bps)
+        self.target_bps = min(self.target_bps, self.max_bps)
 
     def path_changed(self, now: float) -> None:
         """The packets take another path: nothing that was measured holds."""

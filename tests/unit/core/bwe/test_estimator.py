@@ -53,7 +53,8 @@ def test_an_idle_path_lets_the_rate_ramp_up_to_the_maximum_and_no_further() -> N
     driver.run(5)
     assert driver.estimator.state is State.RAMP
     assert driver.target == 110e3
-    driver.estimator.max_bps = 80e3
+    driver.estimator.limit(80e3)
+    assert driver.target == 80e3
     driver.run(0.2)
     assert driver.target <= 80e3
 
@@ -167,3 +168,10 @@ def test_another_path_is_measured_anew() -> None:
 def test_a_start_beyond_the_bounds_is_brought_within() -> None:
     assert Estimator(500e3, 13e3, 110e3).target_bps == 110e3
     assert Estimator(1e3, 13e3, 110e3).target_bps == 13e3
+
+
+def test_a_far_end_that_wants_nothing_leaves_the_minimum() -> None:
+    driver = Driver()
+    driver.estimator.limit(0)
+    driver.run(1)
+    assert driver.target == 13e3
