@@ -16,12 +16,15 @@ __all__ = [
     "Finished",
     "GoingAway",
     "HelloReceived",
+    "PathLost",
     "PlanChanged",
     "Progress",
     "QualityChanged",
     "Rejected",
     "RemoteCleared",
     "RemoteFinished",
+    "ResumeReceived",
+    "Resumed",
 ]
 
 
@@ -149,6 +152,35 @@ class QualityChanged:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PathLost:
+    """The connection is gone, or was left. The session is kept; what is sent meanwhile goes out when it is resumed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResumeReceived:
+    """Server: a client wants to go on with a session. Answer with `ServerSession.take_over` of that session, or with `reject`.
+
+    Attributes:
+        session_id: The session's name.
+        authority: What the client called, if it says so.
+        path: What the client called there, if it says so.
+        token: For the application's check of who it is.
+    """
+
+    session_id: bytes
+    authority: str
+    path: str
+    token: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resumed:
+    """The session goes on on a new connection. `generation` counts how often it has."""
+
+    generation: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Closed:
     """The session is over; the last event."""
 
@@ -172,5 +204,8 @@ Event = (
     | GoingAway
     | PlanChanged
     | QualityChanged
+    | PathLost
+    | ResumeReceived
+    | Resumed
     | Closed
 )

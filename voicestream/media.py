@@ -29,6 +29,7 @@ class MediaFrame:
         clear_number: How many clears the track had seen when it was sent (all bits here, modulo 4 on the wire).
         talkspurt_start: First frame of a talkspurt: nothing before it is waited for.
         talkspurt_end: Last frame of a talkspurt: silence follows.
+        replayed: It was received before and is here once more, after a break, because this end asked for it.
     """
 
     track: int = 0
@@ -38,3 +39,4 @@ class MediaFrame:
     clear_number: int = 0
     talkspurt_start: bool = False
     talkspurt_end: bool = False
+    replayed: bool = False

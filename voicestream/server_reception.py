@@ -15,7 +15,7 @@ from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode, error_name
 from voicestream.errors import CallClosed, RejectedError, StateError
-from voicestream.events import Closed, HelloReceived
+from voicestream.events import Closed, HelloReceived, ResumeReceived
 from voicestream.quic.endpoint import Connection
 from voicestream.server_admission import Authenticate, admit
 from voicestream.session import ServerSession
@@ -81,6 +81,10 @@ class Reception:
             if isinstance(event, HelloReceived) and self.task is None:
                 self.task = asyncio.get_running_loop().create_task(self._run(event), name="voicestream call")
                 self.task.add_done_callback(self._check_over)
+            elif isinstance(event, ResumeReceived):
+                with self._link.locked() as session:
+                    cast(ServerSession, session).reject(self._link.now(), ErrorCode.SESSION_UNKNOWN, "there is no such session")
+                self._link.wake()
             elif isinstance(event, Closed):
                 self._ending.set(event)
         if self._parts is not None:

@@ -29,6 +29,13 @@ REMEMBERED: Final = 1024
 MAX_HELD: Final = 1024
 """Ordered events that may wait for one before them."""
 
+MAX_KEPT: Final = 1000
+"""Events that have left and are kept for a resumed session."""
+
+MAX_KEPT_BYTES: Final = 1 << 22
+KEPT_SECONDS: Final = 30.0
+"""How long they are kept."""
+
 MEMORY_EVENTS: Final = 4
 """Bytes of events under way and waiting, as a multiple of the largest event."""
 
@@ -43,7 +50,9 @@ _AUDIO_MEMORY: Final = 1.0
 class _Outgoing:
     key: int
     data: bytes
+    order: int
     position: int = 0
+    left_at: float = 0.0
 
 
 class EventOutbox:
@@ -60,13 +69,15 @@ class EventOutbox:
         allowed_bps: Bits per second for audio and events together.
     """
 
-    __slots__ = ("_at", "_audio_bits", "_lanes", "_max_bytes", "_max_events", "_next_key", "_tokens", "allowed_bps")
+    __slots__ = ("_at", "_audio_bits", "_kept", "_kept_bytes", "_lanes", "_max_bytes", "_max_events", "_next_key", "_tokens", "allowed_bps")
 
     def __init__(self, *, max_events: int = 1000, max_bytes: int = 1 << 24) -> None:
         self.allowed_bps: float = DEFAULT_ALLOWANCE_BPS
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._lanes: tuple[deque[_Outgoing], deque[_Outgoing]] = (deque(), deque())
+        self._kept: deque[_Outgoing] = deque()
+        self._kept_bytes = 0
         self._next_key = 0
         self._tokens: float = _BURST
         self._at: float | None = None
@@ -77,8 +88,13 @@ class EventOutbox:
         """Events that have not left completely."""
         return sum(map(len, self._lanes))
 
-    def put(self, data: bytes, now: float, *, ordered: bool) -> int:
+    def put(self, data: bytes, now: float, *, order: int) -> int:
         """Queue an event, header and payload in wire form; returns the key of its stream.
+
+        Args:
+            data: The bytes.
+            now: Monotonic seconds.
+            order: Its place among the ordered events; 0 for an unordered one.
 
         Raises:
             StateError: Too much waits already.
@@ -89,8 +105,37 @@ class EventOutbox:
         self._refill(now)
         key = self._next_key
         self._next_key += 1
-        self._lanes[0 if ordered else 1].append(_Outgoing(key, data))
+        self._lanes[0 if order else 1].append(_Outgoing(key, data, order))
         return key
+
+    def restart(self, next_order: int, now: float) -> int | None:
+        """On a new connection, send again what the far end does not have, and begin anew with what was under way.
+
+        Args:
+            next_order: The ordered event that the far end expects next. Unordered ones it tells apart by their ids.
+            now: Monotonic seconds.
+
+        Returns:
+            Place of the first ordered event that will be sent; None if there is none.
+        """
+        waiting = sorted((one for lane in self._lanes for one in lane), key=lambda one: one.key)
+        kept = [one for one in self._kept if (one.order >= next_order if one.order else now - one.left_at <= KEPT_SECONDS)]
+        self._kept.clear()
+        self._kept_bytes = 0
+        self._lanes = (deque(), deque())
+        for one in [*sorted(kept, key=lambda one: one.key), *waiting]:
+            if one.order == 0 or one.order >= next_order:
+                one.position = 0
+                self._lanes[0 if one.order else 1].append(one)
+        ordered = next((lane for lane in self._lanes if lane and lane[0].order), None)
+        return ordered[0].order if ordered else None
+
+    def _keep(self, event: _Outgoing) -> None:
+        event.left_at = self._at or 0.0
+        self._kept.append(event)
+        self._kept_bytes += len(event.data)
+        while len(self._kept) > MAX_KEPT or self._kept_bytes > MAX_KEPT_BYTES or event.left_at - self._kept[0].left_at > KEPT_SECONDS:
+            self._kept_bytes -= len(self._kept.popleft().data)
 
     def audio(self, wire_bytes: int, now: float) -> None:
         """So many bytes of audio left: the events get what remains."""
@@ -118,7 +163,9 @@ class EventOutbox:
             done = outgoing.position == len(outgoing.data)
             taken.append((outgoing.key, data, done))
             lane.popleft()
-            if not done:
+            if done:
+                self._keep(outgoing)
+            else:
                 lane.appendleft(outgoing)
             self._lanes = (self._lanes[1], self._lanes[0])
         return taken
@@ -167,6 +214,17 @@ class EventInbox:
         self._next_order = 1
         self.duplicates = 0
         self.skipped = 0
+
+    @property
+    def next_order(self) -> int:
+        """Place of the ordered event that is to be delivered next."""
+        return self._next_order
+
+    def restart(self) -> None:
+        """A new connection: what was under way comes again from its beginning, on other streams."""
+        for key in list(self._streams):
+            self._drop(key)
+        self._ignored.clear()
 
     def knows(self, key: int) -> bool:
         """Whether bytes of this stream have come before."""

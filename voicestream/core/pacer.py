@@ -47,10 +47,11 @@ class SendQueue:
         cleared: Frames dropped by a clear.
     """
 
-    __slots__ = ("_deadline", "_frames", "_max_frames", "_start_owed", "cleared", "expired", "overflowed")
+    __slots__ = ("_deadline", "_dropped", "_frames", "_max_frames", "_start_owed", "cleared", "expired", "overflowed")
 
     def __init__(self, *, max_frames: int, deadline: float) -> None:
         self._frames: deque[QueuedFrame] = deque()
+        self._dropped: deque[MediaFrame] = deque(maxlen=max_frames)
         self._max_frames = max_frames
         self._deadline = deadline
         self._start_owed = False
@@ -108,11 +109,19 @@ class SendQueue:
         """Drop everything on behalf of a clear; return how many frames. What comes next starts a talkspurt by itself."""
         dropped = len(self._frames)
         self._frames.clear()
+        self._dropped.clear()
         self._start_owed = False
         self.cleared += dropped
         return dropped
 
+    def take_dropped(self) -> list[MediaFrame]:
+        """Frames that were dropped since the last call, for their age or for want of room; the newest of them if they are many."""
+        dropped = list(self._dropped)
+        self._dropped.clear()
+        return dropped
+
     def _owe_start(self, dropped: QueuedFrame) -> None:
+        self._dropped.append(dropped.frame)
         if dropped.frame.talkspurt_start:
             self._start_owed = True
 

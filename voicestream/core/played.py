@@ -31,7 +31,7 @@ class PlayedLog:
         finished: FINISHED has been said.
     """
 
-    __slots__ = ("_pending", "_progress_at", "_progress_pts", "_settled", "finish_pts", "finished", "played_pts", "track")
+    __slots__ = ("_pending", "_progress_at", "_progress_pts", "_settled", "_told", "finish_pts", "finished", "played_pts", "track")
 
     def __init__(self, track: int) -> None:
         self.track = track
@@ -40,6 +40,7 @@ class PlayedLog:
         self.finished = False
         self._pending: _PendingClear | None = None
         self._settled = 0
+        self._told: Cleared | None = None
         self._progress_at: float | None = None
         self._progress_pts = 0
 
@@ -85,6 +86,13 @@ class PlayedLog:
             return []
         return [self._settle(self._pending.estimate)]
 
+    def restate(self) -> list[Cleared | Finished]:
+        """What the far end may not know, on a new connection. It takes a repetition for what it is."""
+        messages: list[Cleared | Finished] = [] if self._told is None else [self._told]
+        if self.finished:
+            messages.append(Finished(track=self.track, played_pts=self.played_pts or 0))
+        return messages
+
     def next_timer(self) -> float | None:
         """When `due` has something to say, or None."""
         return None if self._pending is None else self._pending.deadline
@@ -96,4 +104,5 @@ class PlayedLog:
         self._pending = None
         self._settled = pending.number
         heard = max(pts, min(self.played_pts or 0, pending.to_pts)) if pts < pending.to_pts else pending.estimate  # VS-8.2-2, VS-8.2-3
-        return Cleared(track=self.track, number=pending.number, heard_pts=heard)
+        self._told = Cleared(track=self.track, number=pending.number, heard_pts=heard)
+        return self._told

@@ -50,7 +50,7 @@ class AppEvents:
         event_id = self._next_id  # VS-7.1-1
         order = self._next_order if ordered else 0
         header = encode_event_header(EventHeader(kind=kind, event_id=event_id, order=order, track=track, pts=pts))
-        self.outbox.put(header + payload, now, ordered=ordered)
+        self.outbox.put(header + payload, now, order=order)
         self._next_id += 1
         self._next_order += ordered  # VS-7.3-1
         self._hub.counts.events_sent += 1
@@ -103,6 +103,26 @@ class AppEvents:
         early, self._early = self._early, []
         for key, data, fin in early:
             self.receive(key, data, fin, now)
+
+    def restart(self, next_event: int | None, now: float) -> None:
+        """A new connection: send what the far end does not have, and forget what was half received.
+
+        Args:
+            next_event: The ordered event that the far end expects next; None if it does not say.
+            now: Monotonic seconds.
+
+        Raises:
+            ProtocolError: It expects one that is kept no more, so that it would wait for ever.
+        """
+        wanted = self._next_order if next_event is None else next_event
+        first = self.outbox.restart(wanted, now)
+        self.inbox.restart()
+        self._early.clear()
+        self._stops.clear()
+        if wanted > self._next_order or wanted < 1:
+            raise ProtocolError(ErrorCode.PARAMETER_ERROR, f"event {wanted} is not the next one")
+        if wanted < (self._next_order if first is None else first):
+            raise ProtocolError(ErrorCode.SESSION_UNKNOWN, f"event {wanted} is not kept any more")
 
     def stops(self) -> list[int]:
         """Keys of streams that the peer need not go on sending; each once."""

@@ -45,6 +45,11 @@ class Session(Machine):
         return self._grant
 
     @property
+    def is_detached(self) -> bool:
+        """Whether the session goes on without a connection, until it is resumed or its lifetime has passed."""
+        return self._hub.is_detached
+
+    @property
     def tracks(self) -> tuple[Track, ...]:
         """The tracks agreed on, as this end describes them; empty before ACCEPT."""
         found = {sender.track.track_id: sender.track for sender in self._tracks.senders.values()}
@@ -115,7 +120,7 @@ class Session(Machine):
         """
         self._hub.require_open("send_frame")
         sender = self._tracks.sender(track)
-        return sender.send(
+        place = sender.send(
             payload,
             now,
             units=units,
@@ -125,6 +130,9 @@ class Session(Machine):
             pts=pts,
             rtt=self.rtt,
         )
+        if self._hub.is_detached:
+            self._tracks.detached(now)
+        return place
 
     def skip(self, units: int, track: int = 0) -> None:
         """Let `units` of 2.5 ms of media time pass without a frame (silence). Raises as `send_frame`."""

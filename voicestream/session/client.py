@@ -8,15 +8,16 @@ from typing import Any
 
 from voicestream.codepoints import VERSION, ErrorCode, MessageType
 from voicestream.config import SessionConfig
-from voicestream.core.lifecycle import Role
-from voicestream.errors import ProtocolError
-from voicestream.events import Accepted, Rejected
+from voicestream.core.lifecycle import Role, State
+from voicestream.errors import ProtocolError, StateError
+from voicestream.events import Accepted, Rejected, Resumed
 from voicestream.session.base import Session
 from voicestream.session.grease import Grease
 from voicestream.session.machine import Grant
 from voicestream.session.negotiation import check_answer, limit_parameters, peer_limits
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire
+from voicestream.wire.parameters import Parameters
 
 __all__ = ["ClientSession"]
 
@@ -71,8 +72,51 @@ class ClientSession(Session):
         if grease is not None:
             self._hub.send(grease, now)
 
+    def resume_on_new_connection(self, now: float, *, replay_ms: int = 0) -> None:
+        """Ask, on a new connection, to go on with the session: RESUME is ready to be sent. `path_lost` comes first.
+
+        Args:
+            now: Monotonic seconds.
+            replay_ms: How much of what was received before the break is wanted once more, marked as replayed; 0 to 2000.
+
+        Raises:
+            StateError: The session is not without a connection.
+            ValueError: `replay_ms` is out of its range.
+        """
+        if self.state is not State.DETACHED or self._grant is None:
+            raise StateError(f"a session that is {self.state.value} cannot be resumed")
+        said = self._hello.parameters
+        parameters = Parameters(
+            session_id=self._grant.session_id,
+            resume_token=self._grant.resume_token,
+            generation=self._grant.generation,
+            held=self._tracks.held(now, replay_ms),
+            next_event=self._events.inbox.next_order,
+            replay_ms=replay_ms or None,
+            token=said.token,
+            authority=said.authority,
+            path=said.path,
+        )
+        self._restart(now)
+        self._control.restart()
+        self._hub.send(wire.Resume(parameters=parameters), now)
+
     def _role_handlers(self) -> Mapping[MessageType, Callable[[Any, float], None]]:
-        return {MessageType.ACCEPT: self._on_accept, MessageType.REJECT: self._on_reject}
+        return {
+            MessageType.ACCEPT: self._on_accept,
+            MessageType.RESUMED: self._on_resumed,
+            MessageType.REJECT: self._on_reject,
+        }
+
+    def _on_resumed(self, message: wire.Resumed, now: float) -> None:
+        assert self._grant is not None  # the table lets RESUMED pass after RESUME only
+        parameters = message.parameters
+        generation = parameters.generation or 0
+        self._grant = replace(self._grant, resume_token=parameters.resume_token or b"", generation=generation)
+        self._hub.send(wire.Confirm(generation=generation), now)  # VS-11.3-6
+        self._hub.events.put(Resumed(generation=generation))
+        self._resumed(parameters, now)
+        self._take_early(now)
 
     def _on_accept(self, message: wire.Accept, now: float) -> None:
         if message.version != VERSION:

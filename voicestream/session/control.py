@@ -41,6 +41,14 @@ class ControlChannel:
         """The time for the handshake runs from now."""
         self._deadline = now + self._hub.config.limits.handshake_timeout
 
+    def restart(self, other: ControlChannel | None = None) -> None:
+        """A new connection has a new control stream.
+
+        Args:
+            other: Whoever has read its beginning, if anybody has.
+        """
+        self._parser = MessageParser() if other is None else other._parser
+
     def receive(self, data: bytes, now: float, fin: bool) -> None:
         """Take the next bytes of the stream.
 

@@ -13,6 +13,9 @@ __all__ = ["KEPT_UNITS", "Delivery", "LivePlayout", "OrderedSink"]
 KEPT_UNITS: Final = 10 * UNITS_PER_SECOND
 """Media kept while nobody listens (10 s); the oldest is dropped and counted."""
 
+CATCH_UP_PATIENCE: Final = 2.0
+"""Seconds that an ordered reader waits for what was missed in a break, from the resume on and from each piece on that comes."""
+
 MAX_KEPT: Final = 1000
 """Frames kept while nobody listens."""
 
@@ -35,7 +38,10 @@ class LivePlayout(Protocol):
 class OrderedSink(Protocol):
     """What a session needs of an ordered reader; `voicestream.core.playout.OrderedReader` has it."""
 
+    @property
+    def next_pts(self) -> int: ...
     def insert(self, frame: MediaFrame, now: float) -> None: ...
+    def hold_gaps(self, until: float) -> None: ...
     def clear(self, from_pts: int | None = ..., to_pts: int | None = ..., number: int | None = ...) -> int: ...
     def finish(self, pts: int | None = ...) -> None: ...
 
@@ -56,7 +62,7 @@ class Delivery:
         dropped: Frames dropped because nobody listened for too long.
     """
 
-    __slots__ = ("_ahead", "_cleared", "_finish_pts", "_kept", "_kept_units", "dropped", "ordered", "playout")
+    __slots__ = ("_ahead", "_catching_until", "_cleared", "_finish_pts", "_kept", "_kept_units", "dropped", "ordered", "playout")
 
     def __init__(self) -> None:
         self.playout: LivePlayout | None = None
@@ -67,15 +73,18 @@ class Delivery:
         self._ahead: tuple[int, bool] | None = None
         self._cleared: tuple[int, int] | None = None
         self._finish_pts: int | None = None
+        self._catching_until = 0.0
 
     @property
     def attached(self) -> bool:
         """Whether anybody listens."""
         return self.playout is not None or self.ordered is not None
 
-    def insert(self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None) -> None:
-        """Hand over a frame."""
-        if self.playout is not None:
+    def insert(self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None, *, stale: bool = False) -> None:
+        """Hand over a frame; one that is `stale` is, after a break, too late for whoever plays in real time."""
+        if kind is SourceKind.RETRANSMISSION and now < self._catching_until and self.ordered is not None:
+            self.ordered.hold_gaps(now + CATCH_UP_PATIENCE)
+        if self.playout is not None and not (stale and now < self._catching_until):
             self.playout.insert(frame, now, kind=kind, send_time=send_time)
         if self.ordered is not None:
             self.ordered.insert(frame, now)
@@ -100,6 +109,27 @@ class Delivery:
         self._kept = deque(kept)
         heard = None if self.ordered is None else self.ordered.clear(0, to_pts, number)
         return heard if self.playout is None else self.playout.clear(from_pts, to_pts, number)
+
+    def resumed(self, now: float, longest: float) -> None:
+        """On a new connection what is missing comes by and by, for so many seconds at most."""
+        self._catching_until = now + longest
+        if self.ordered is not None:
+            self.ordered.hold_gaps(now + CATCH_UP_PATIENCE)
+
+    def replay(self, frame: MediaFrame, now: float) -> None:
+        """Hand over a frame that was delivered before, to those who asked for it."""
+        if self.ordered is not None:
+            self.ordered.insert(frame, now)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is only one who plays in real time."""
+        return self.playout is not None and self.ordered is None
+
+    @property
+    def wanted_from(self) -> int:
+        """First pts that is of use in order."""
+        return 0 if self.ordered is None else self.ordered.next_pts
 
     def finish(self, pts: int) -> None:
         """No media at or after this pts follows."""

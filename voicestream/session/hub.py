@@ -39,6 +39,9 @@ MESSAGE_TYPES: Final[dict[type, MessageType]] = {
 
 MAX_REASON: Final = 1024
 
+_FLOWING: Final = frozenset({State.OPEN, State.CONFIRMING})
+_DETACHED: Final = frozenset({State.DETACHED, State.RESUMING})
+
 
 @dataclass(slots=True)
 class Counts:
@@ -58,6 +61,7 @@ class Counts:
     reports_received: int = 0
     events_sent: int = 0
     event_bytes_sent: int = 0
+    resumes: int = 0
     events_received: int = 0
     event_bytes_received: int = 0
 
@@ -139,7 +143,12 @@ class Hub:
     @property
     def is_open(self) -> bool:
         """Whether media and events may flow."""
-        return self.lifecycle.state is State.OPEN
+        return self.lifecycle.state in _FLOWING
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether the session goes on without a connection that carries anything."""
+        return self.lifecycle.state in _DETACHED
 
     @property
     def is_closed(self) -> bool:
@@ -152,8 +161,8 @@ class Hub:
         return self._observer
 
     def require_open(self, verb: str) -> None:
-        """Raise StateError unless media and events may flow."""
-        if not self.is_open:
+        """Raise StateError unless media and events may flow, now or when the session is resumed."""
+        if not self.is_open and not self.is_detached:
             raise StateError(f"{verb} needs an open session; this one is {self.lifecycle.state.value}")
 
     def record(self, now: float, name: str, **data: object) -> None:
@@ -174,6 +183,11 @@ class Hub:
             ValueError: A value is out of its range. Nothing has changed then.
         """
         encoded = wire.encode_message(message)
+        if self.is_detached and not self.lifecycle.may_send(MESSAGE_TYPES[type(message)]):
+            # What still matters when the session is resumed is said again then.
+            if repeat is not None:
+                self.outgoing.repeats.put(repeat, frame_of(message), now)
+            return
         if not isinstance(message, wire.UnknownMessage):
             before = self.lifecycle.state
             self.lifecycle.sent(MESSAGE_TYPES[type(message)])

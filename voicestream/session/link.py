@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from voicestream.codepoints import ErrorCode
-from voicestream.core.allocator import WIRE_OVERHEAD
+from voicestream.core.allocator import WIRE_OVERHEAD, wire_rate_bps
 from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
 from voicestream.errors import ProtocolError
@@ -64,7 +64,7 @@ class Link:
             ProtocolError: The peer broke a rule.
         """
         counts = self._hub.counts
-        if self._hub.lifecycle.state is State.CALLING:
+        if self._hub.lifecycle.state is State.CALLING or self._hub.lifecycle.state is State.RESUMING:
             self._keep_early(data, now)
             return
         if not self._hub.is_open:
@@ -95,6 +95,13 @@ class Link:
         self.keepalive.sent(now)
         while self._early:
             self.receive(*self._early.popleft())
+
+    def restart(self, now: float) -> None:
+        """A new connection: numbers begin again, and nothing is known of the path."""
+        self.reports = Reports()
+        self._planner.restart(now)
+        self._early.clear()
+        self.keepalive.sent(now)
 
     def _keep_early(self, data: bytes, now: float) -> None:
         """A client keeps what overtook ACCEPT; the oldest goes when there is too much. VS-5.5-4"""
@@ -131,8 +138,10 @@ class Link:
             return []
         out: list[bytes] = []
         planner = self._planner
-        for sender in self._tracks.senders.values():
-            for bundle in sender.take(now, planner.plan.bundle, paused=planner.plan.paused):
+        for track, sender in self._tracks.senders.items():
+            bundles = sender.take(now, planner.plan.bundle, paused=planner.plan.paused)
+            self._tracks.recovery.keep(track, sender.queue.take_dropped(), now)
+            for bundle in bundles:
                 self._tracks.recovery.ride(bundle, now)
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
@@ -145,6 +154,11 @@ class Link:
             planner.estimator.paired(now)
         if planner.probe_due(now):
             out += [self._seal(self._tracks.recovery.probe(), now) for _ in range(2)]
+        planner.owing = len(self._tracks.replay) > 0
+        anchors = {track: sender.anchors for track, sender in self._tracks.senders.items()}
+        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, wire_rate_bps(planner.plan), anchors):
+            self._ride(bundle, now, alone=False)
+            out.append(self._seal(bundle, now))
         asking = self._tracks.recovery.asking(now, self.reports.clock.rtt)
         if asking or self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
             bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
@@ -164,6 +178,7 @@ class Link:
             self._tracks.recovery.next_timer(self.reports.clock.rtt),
             self._planner.next_timer(self.reports.clock.rtt),
             *self._tracks.timers(None if self._planner.plan.paused else self._planner.plan.bundle),
+            self._tracks.replay.next_timer(),
         ]
 
     def _ride(self, bundle: Bundle, now: float, *, alone: bool) -> None:

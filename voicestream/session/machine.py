@@ -11,7 +11,7 @@ from voicestream.config import SessionConfig, Track
 from voicestream.core.allocator import WIRE_OVERHEAD
 from voicestream.core.lifecycle import Role, State
 from voicestream.errors import ProtocolError, StateError
-from voicestream.events import Event, GoingAway
+from voicestream.events import Event, GoingAway, PathLost
 from voicestream.session.app_events import AppEvents
 from voicestream.session.control import ControlChannel
 from voicestream.session.grease import Grease
@@ -22,6 +22,7 @@ from voicestream.session.planner import Planner
 from voicestream.session.tracks import Tracks
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire
+from voicestream.wire.parameters import Parameters
 
 __all__ = ["Grant", "Machine"]
 
@@ -39,7 +40,7 @@ class Grant:
 class Machine:
     """Routes between the parts. A peer that breaks the rules ends the session with a `Closed` event, never with an exception."""
 
-    __slots__ = ("_control", "_events", "_grant", "_hub", "_link", "_planner", "_tracks")
+    __slots__ = ("_control", "_events", "_grant", "_hub", "_link", "_lost_until", "_planner", "_tracks")
 
     def __init__(self, config: SessionConfig, role: Role, entropy: Callable[[int], bytes], observer: Observer | None) -> None:
         self._hub = Hub(config, role, entropy, observer)
@@ -48,6 +49,7 @@ class Machine:
         self._events = AppEvents(self._hub)
         self._link = Link(self._hub, self._tracks, self._planner, Grease(entropy, enabled=config.grease))
         self._grant: Grant | None = None
+        self._lost_until: float | None = None
         tracks = self._tracks
         self._control = ControlChannel(
             self._hub,
@@ -111,22 +113,47 @@ class Machine:
         """The QUIC connection is gone. Ends the session, if it has not ended yet (specification section 13.2)."""
         self._hub.end(now, code, reason, remote=remote, tell=False)
 
+    def path_lost(self, now: float) -> bool:
+        """The connection is gone, or is to be left, and the session goes on: it can be resumed for its lifetime.
+
+        Verbs work as before. What they send is kept for the resume.
+
+        Returns:
+            False when this session cannot be kept, since it is not open. Nothing has changed then.
+        """
+        before = self.state
+        if self._grant is None or not self._hub.lifecycle.detach():
+            return False
+        self._hub.note_state(before, now)
+        self._hub.outgoing.control.clear()
+        self._tracks.detached(now)
+        if before is not State.RESUMING:
+            self._hub.events.put(PathLost())
+        self._lost_until = now + self._grant.lifetime
+        return True
+
     def handle_timer(self, now: float) -> None:
         """Do what is due. Harmless when called too early or late."""
         if self.is_closed:
             return
         self._control.handle_timer(now)
-        if self.is_open:
+        if self._lost_until is not None and now >= self._lost_until:
+            # VS-11.3-14
+            self._hub.end(now, ErrorCode.PATH_LOST, "the session was not resumed within its lifetime")
+        if self.is_open or self._hub.is_detached:
             self._tracks.handle_timer(now)
+        if self.is_open:
             self._planner.handle_timer(now, self._link.reports.clock.rtt)
 
     def next_timer(self) -> float | None:
         """When to call `handle_timer` (and fetch what goes out) next, in monotonic seconds, or None."""
         if self.is_closed:
             return None
-        timers = [self._control.next_timer()]
+        timers = [self._control.next_timer(), self._lost_until]
         if self.is_open:
             timers += [*self._link.timers(), self._events.outbox.next_timer()]
+        elif self._hub.is_detached:
+            timers += [receiver.played.next_timer() for receiver in self._tracks.receivers.values()]
         return min((timer for timer in timers if timer is not None), default=None)
 
     # What goes out
@@ -169,7 +196,7 @@ class Machine:
 
     def _guarded(self, now: float, take: Callable[..., None], *args: object) -> None:
         """Call a part that may find fault with the peer."""
-        if self.is_closed or self.state is State.IDLE:  # VS-13.2-3
+        if self.is_closed or self.state in (State.IDLE, State.DETACHED):  # VS-13.2-3
             return
         try:
             take(*args)
@@ -186,6 +213,21 @@ class Machine:
     def _take_early(self, now: float) -> None:
         self._link.opened(now)
         self._events.opened(now)
+
+    def _restart(self, now: float) -> None:
+        """What belongs to a connection begins anew; what belongs to the session goes on (specification section 11.3)."""
+        self._link.restart(now)
+
+    def _resumed(self, parameters: Parameters, now: float) -> None:
+        """Both sides have agreed on the new connection.
+
+        Raises:
+            ProtocolError: The far end asks for what cannot be.
+        """
+        self._lost_until = None
+        self._hub.counts.resumes += 1
+        self._events.restart(parameters.next_event, now)
+        self._tracks.resumed(parameters.held, parameters.replay_ms or 0, now)
 
     def _on_settings(self, message: wire.Settings, now: float) -> None:
         self._hub.peer = peer_limits(message.parameters, self._hub.peer)

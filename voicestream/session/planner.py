@@ -40,6 +40,9 @@ ESTIMATE_BELOW_FLOOR: Final = 0.6
 EVENTS_USE: Final = 0.8
 """Part of the link that audio and events may take together while nothing stands against it."""
 
+OWING_FACTOR: Final = 4.0
+"""How much more there is use for while a resumed session catches up."""
+
 PROBE_INTERVAL: Final = 0.4
 """Seconds between two pairs of probes while the audio pauses."""
 
@@ -51,20 +54,34 @@ class Planner:
         estimator: The rate that the path carries.
         allocator: The choice.
         gauge: The quality in a word.
+        owing: After a break media is owed beside the live one, so that there is use for more.
     """
 
-    __slots__ = ("_hub", "_others_at", "_others_bits", "_probed_at", "_traced_at", "allocator", "estimator", "gauge")
+    __slots__ = ("_hub", "_others_at", "_others_bits", "_probed_at", "_traced_at", "allocator", "estimator", "gauge", "owing")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self.owing = False
         self.allocator = Allocator(hub.config)
-        start = 1.02 * wire_rate_bps(self.plan) / (1 - hub.config.rate.redundancy_share) + ASSUMED_OTHERS_BPS
-        self.estimator = Estimator(start, ESTIMATE_BELOW_FLOOR * floor_rate_bps(hub.config), self._need_bps(), hub.observer)
+        self.estimator = self._beginner()
         self.gauge = QualityGauge()
         self._others_bits = 0.0
         self._others_at = 0.0
         self._probed_at = -math.inf
         self._traced_at = -math.inf
+
+    def _beginner(self) -> Estimator:
+        start = 1.02 * wire_rate_bps(self.plan) / (1 - self._hub.config.rate.redundancy_share) + ASSUMED_OTHERS_BPS
+        return Estimator(start, ESTIMATE_BELOW_FLOOR * floor_rate_bps(self._hub.config), self._need_bps(), self._hub.observer)
+
+    def restart(self, now: float) -> None:
+        """A new connection: its path is another one, and its datagrams count from 0. Begin as with a new call."""
+        before = self.plan
+        self.allocator = Allocator(self._hub.config)
+        self.estimator = self._beginner()
+        self._probed_at = -math.inf
+        if self.plan != before:
+            self._tell(before, now)
 
     @property
     def plan(self) -> SendPlan:
@@ -163,6 +180,8 @@ class Planner:
         rate = self._hub.config.rate
         most = SendPlan(bitrate_bps=rate.max_bitrate_bps, frame_ms=self._hub.config.frame_ms)
         need = (wire_rate_bps(most) + ACK_BYTES * 8000 / most.frame_ms) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
+        if self.owing:
+            need *= OWING_FACTOR
         bound = self._hub.peer.max_rate_bps
         return need if bound is None else min(need, bound)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from voicestream.codepoints import ErrorCode
-from voicestream.config import Track
+from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND, Track
 from voicestream.core.clear import ReceiverClears
 from voicestream.core.played import PlayedLog
 from voicestream.core.received import ReceivedMedia
@@ -16,14 +16,24 @@ from voicestream.events import RemoteCleared, RemoteFinished
 from voicestream.media import MediaFrame, SourceKind
 from voicestream.session.delivery import Delivery, LivePlayout, OrderedSink
 from voicestream.session.hub import Hub
+from voicestream.session.replay import ReplayWindow
 from voicestream.wire import messages as wire
 from voicestream.wire.frame_values import AnchorFrame, AudioFrame, PlayoutEntry, ProgressFrame, RetransmissionFrame
 from voicestream.wire.opus_toc import frame_units
+from voicestream.wire.parameters import Held
 
 __all__ = ["Receiver", "ReceiverCounts"]
 
 PROGRESS_PATIENCE: Final = 0.1
 """Seconds that a PROGRESS may wait for a datagram that leaves anyway."""
+
+MAX_HELD_RANGES: Final = 100
+"""Ranges named in one HELD; the message has to hold them all."""
+
+CATCH_UP_SLACK: Final = 30.0
+"""Seconds of media that may have come since a break, while what was missed is still on its way."""
+
+MAX_WINDOW: Final = 330.0
 
 CONTROL_PROGRESS_EVERY: Final = 4
 """Every so many PROGRESS also goes on the control stream, for a path that carries no datagrams."""
@@ -39,6 +49,8 @@ class ReceiverCounts:
     stale: int = 0
     retransmissions: int = 0
     progress_told: int = 0
+    replayed: int = 0
+    newest_at: float | None = None
 
 
 class Receiver:
@@ -51,18 +63,21 @@ class Receiver:
         played: What has been played.
         delivery: Where the media goes.
         counts: Counters.
+        replay: What was asked for once more.
     """
 
-    __slots__ = ("_hub", "clears", "counts", "delivery", "media", "played", "track")
+    __slots__ = ("_hub", "clears", "counts", "delivery", "media", "played", "replay", "track")
 
     def __init__(self, hub: Hub, track: Track) -> None:
         self._hub = hub
         self.track = track
-        self.media = ReceivedMedia()
+        window = min(MAX_WINDOW, hub.peer.retain_ms / 1000 + CATCH_UP_SLACK)
+        self.media = ReceivedMedia(round(window * UNITS_PER_SECOND))
         self.clears = ReceiverClears(track.track_id)
         self.played = PlayedLog(track.track_id)
         self.delivery = Delivery()
         self.counts = ReceiverCounts()
+        self.replay = ReplayWindow()
 
     # For the owner of the session
 
@@ -86,7 +101,7 @@ class Receiver:
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         older_end = self.media.end_pts
         if not self.media.add(pts, units):
-            self.counts.duplicates += 1
+            self._again(frame, pts, units, kind, now)
             return None
         number = self.clears.number_of(frame.clear_number, pts, older_end)
         if self.clears.overtaken(number, older_end):
@@ -98,6 +113,8 @@ class Receiver:
         self.counts.frames += 1
         self.counts.payload_bytes += len(frame.payload)
         self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
+        if kind is SourceKind.AUDIO:
+            self.counts.newest_at = now
         media = MediaFrame(
             track=self.track.track_id,
             pts=pts,
@@ -107,8 +124,71 @@ class Receiver:
             talkspurt_start=frame.talkspurt_start,
             talkspurt_end=frame.talkspurt_end,
         )
-        self.delivery.insert(media, now, kind, send_time)
+        # VS-11.3-11
+        stale = kind is SourceKind.RETRANSMISSION and pts + self._lookahead_units < self.media.live_pts
+        self.delivery.insert(media, now, kind, send_time, stale=stale)
         return media
+
+    def _again(self, frame: AudioFrame | RetransmissionFrame, pts: int, units: int, kind: SourceKind, now: float) -> None:
+        """A frame that came before: a duplicate, unless it was asked for once more."""
+        if kind is not SourceKind.RETRANSMISSION or not self.replay.takes(pts):
+            self.counts.duplicates += 1
+            return
+        self.counts.replayed += 1
+        media = MediaFrame(
+            track=self.track.track_id,
+            pts=pts,
+            units=units,
+            payload=frame.payload,
+            clear_number=self.clears.number,
+            talkspurt_start=frame.talkspurt_start,
+            talkspurt_end=frame.talkspurt_end,
+            replayed=True,
+        )
+        self.delivery.replay(media, now)
+
+    # Between two connections
+
+    def held(self, now: float) -> Held:
+        """What this end has of the track, or wants no more (VS-11.3-11)."""
+        delivery, media = self.delivery, self.media
+        holes = media.holes(max(self.clears.to_pts, delivery.wanted_from))
+        next_pts = holes[0][0] if holes else media.end_pts
+        ranges = _between(holes, media.end_pts)
+        if delivery.is_live and self.counts.newest_at is not None:
+            # The far end's media time has gone on; what is older than the lookahead by then is too late.
+            live_pts = media.end_pts + round((now - self.counts.newest_at) * UNITS_PER_SECOND)
+            late = live_pts - self._lookahead_units
+            if late > next_pts:
+                later = [(max(first, late), first + units - max(first, late)) for first, units in ranges if first + units > late]
+                ranges = [(next_pts, late - next_pts), *later]
+        if len(ranges) > MAX_HELD_RANGES:
+            # The newest ones count; what is sent in vain is known for what it is.
+            ranges = ranges[-MAX_HELD_RANGES:]
+        return Held(track=self.track.track_id, next_pts=next_pts, ranges=tuple(ranges))
+
+    def resumed(self, now: float) -> None:
+        """On a new connection, wait for what comes again, and say what the far end may not know."""
+        self.delivery.resumed(now, CATCH_UP_SLACK + self._hub.peer.retain_ms / 1000)
+        if not self.clears.answered:
+            to_pts = self.clears.to_pts
+            self._hub.send(
+                wire.Clear(
+                    track=self.track.track_id,
+                    number=self.clears.number,
+                    from_receiver=True,
+                    from_pts=min(self.played.played_pts or 0, to_pts),
+                    to_pts=to_pts,
+                ),
+                now,
+                repeat=self._request_key,
+            )
+        for message in self.played.restate():
+            self._hub.send(message, now)
+
+    @property
+    def _lookahead_units(self) -> int:
+        return round(self._hub.config.playout.lookahead_ms / PTS_UNIT_MS)
 
     def on_anchor(self, anchor: AnchorFrame) -> None:
         """The full pts of what follows."""
@@ -148,6 +228,8 @@ class Receiver:
     def on_finish(self, finish: wire.Finish, now: float) -> None:
         """No audio at or after a pts follows."""
         if self.played.finish_pts is not None:
+            if self._hub.counts.resumes and finish.pts == self.played.finish_pts:
+                return  # VS-11.3-13: said again, since the far end cannot know what the broken connection still carried
             raise ProtocolError(ErrorCode.UNEXPECTED_MESSAGE, f"FINISH for track {self.track.track_id} twice")  # VS-8.6-4
         if finish.pts < self.media.end_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
@@ -202,3 +284,11 @@ class Receiver:
 
     def _tell_cleared(self, message: wire.Cleared, now: float) -> None:
         self._hub.send(message, now, repeat=("cleared", self.track.track_id))
+
+
+def _between(holes: list[tuple[int, int]], end_pts: int) -> list[tuple[int, int]]:
+    """(first pts, units) of what lies behind each hole."""
+    if not holes:
+        return []
+    ends = [*(first for first, _ in holes[1:]), end_pts]
+    return [(first + units, end - first - units) for (first, units), end in zip(holes, ends, strict=True) if end > first + units]

@@ -142,6 +142,11 @@ class Recovery:
         frame = ProbeFrame(cluster=0, size=PROBE_BYTES)
         return Bundle(frames=[frame], size=HEADER_SIZE + frame_size(frame), others=WIRE_OVERHEAD + HEADER_SIZE + frame_size(frame))
 
+    def keep(self, track: int, frames: Iterable[MediaFrame], now: float) -> None:
+        """These were never sent: who misses them after a break can still have them."""
+        for frame in frames:
+            self.outgoing[track].retained.add(frame, now)
+
     def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
         """Datagrams of retransmissions that should not wait for audio."""
         bundles: list[Bundle] = []

@@ -147,6 +147,16 @@ class Sender:
         self._hub.send(wire.Finish(track=self.track.track_id, pts=self.timeline.next_pts), now)
         self.timeline.finished = True  # VS-8.6-1
 
+    def restate(self, now: float) -> None:
+        """On a new connection, say again what the far end may not know."""
+        if self.timeline.next_pts:
+            self.anchors.renew(self.timeline.next_pts)
+        if self.clears.confirmed < self.clears.number:
+            track, number, to_pts = self.track.track_id, self.clears.number, self.clears.to_pts
+            self._tell(wire.Clear(track=track, number=number, from_pts=min(self.counts.played_pts, to_pts), to_pts=to_pts), now)
+        if self.timeline.finished and not self.counts.finished:
+            self._hub.send(wire.Finish(track=self.track.track_id, pts=self.timeline.next_pts), now)
+
     # What the far end says
 
     def on_clear(self, clear: wire.Clear, now: float) -> None:

@@ -10,15 +10,16 @@ from typing import Any
 from voicestream.codepoints import VERSION, ErrorCode, MessageType
 from voicestream.config import SessionConfig, Track
 from voicestream.core.lifecycle import Role, State
-from voicestream.core.resume import ResumeToken, TokenSealer, make_session_id
+from voicestream.core.resume import Generations, ResumeToken, TokenSealer, make_session_id
 from voicestream.errors import ProtocolError, StateError
-from voicestream.events import HelloReceived
+from voicestream.events import HelloReceived, Resumed, ResumeReceived
 from voicestream.session.base import Session
 from voicestream.session.grease import Grease
 from voicestream.session.machine import Grant
 from voicestream.session.negotiation import agree, elsewhere, limit_parameters, peer_limits
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire
+from voicestream.wire.parameters import Parameters
 
 __all__ = ["ServerSession"]
 
@@ -33,7 +34,7 @@ class ServerSession(Session):
         observer: Takes trace records.
     """
 
-    __slots__ = ("_agreed", "_sealer")
+    __slots__ = ("_agreed", "_expires_at", "_generations", "_identity", "_resume", "_sealer")
 
     def __init__(
         self,
@@ -46,6 +47,10 @@ class ServerSession(Session):
         super().__init__(config, Role.SERVER, entropy, observer)
         self._sealer = sealer
         self._agreed: tuple[Track, ...] = ()
+        self._identity = b""
+        self._expires_at: int | None = None
+        self._generations: Generations | None = None
+        self._resume: wire.Resume | None = None
 
     def start(self, now: float) -> None:
         """Wait for HELLO; the time for the handshake runs. Raises StateError when called twice."""
@@ -70,16 +75,11 @@ class ServerSession(Session):
         config = self._hub.config
         if self.state is not State.DECIDING:
             raise StateError(f"there is nothing to accept: the session is {self.state.value}")
-        if expires_at is None:
-            expires_at = math.ceil(now + config.session_lifetime_s)
+        self._identity = identity
+        self._expires_at = expires_at
         session_id = make_session_id(self._hub.entropy)
-        token = ResumeToken(session_id=session_id, generation=0, identity=identity, expires_at=expires_at)
-        grant = Grant(
-            session_id=session_id,
-            resume_token=self._sealer.seal(token, self._hub.entropy),
-            generation=0,
-            lifetime=config.session_lifetime_s,
-        )
+        grant = Grant(session_id=session_id, resume_token=self._seal(session_id, 0, now), generation=0, lifetime=config.session_lifetime_s)
+        self._generations = Generations(session_id, identity)
         grease = Grease(self._hub.entropy, enabled=config.grease)
         parameters = replace(
             limit_parameters(config),
@@ -97,6 +97,53 @@ class ServerSession(Session):
             self._hub.send(message, now)
         self._opened(grant, self._agreed, now)
         self._take_early(now)
+
+    def take_over(self, fresh: ServerSession, now: float, *, identity: bytes = b"") -> None:
+        """Go on, on the connection on which `fresh` has got a RESUME for this session; `fresh` is of no use afterwards.
+
+        Args:
+            fresh: A session that reported `ResumeReceived`.
+            now: Monotonic seconds.
+            identity: Who the client has just proved to be.
+
+        Raises:
+            StateError: `fresh` has no such request.
+            ProtocolError: The client may not, and why (TOKEN_INVALID, TOKEN_USED, SESSION_UNKNOWN): to be told by `fresh.reject`.
+                This session stays as it was.
+        """
+        request = fresh._resume
+        if request is None or fresh.state is not State.DECIDING:
+            raise StateError("there is nothing to take over")
+        if self._grant is None or self._generations is None or self.is_closed:
+            raise ProtocolError(ErrorCode.SESSION_UNKNOWN, "there is no such session")
+        asked = request.parameters
+        generations = self._generations
+        generations.admit(self._sealer.open(asked.resume_token or b""), asked.generation or 0, identity)
+        self.path_lost(now)  # a connection that is still there is superseded
+        self._restart(now)
+        self._control.restart(fresh._control)
+        fresh._hub.lifecycle.close()
+        generations.next_token = generations.next_token or self._seal(self._grant.session_id, generations.issued, now)
+        self._grant = replace(self._grant, resume_token=generations.next_token, generation=generations.issued)
+        parameters = Parameters(
+            resume_token=generations.next_token,
+            generation=generations.issued,
+            held=self._tracks.held(now),
+            next_event=self._events.inbox.next_order,
+        )
+        self._hub.send(wire.Resumed(parameters=parameters), now)
+        self._hub.events.put(Resumed(generation=generations.issued))
+        try:
+            self._resumed(asked, now)
+        except ProtocolError as error:
+            self._hub.fail(error, now)
+
+    def _seal(self, session_id: bytes, generation: int, now: float) -> bytes:
+        expires_at = self._expires_at
+        if expires_at is None:
+            expires_at = math.ceil(now + self._hub.config.session_lifetime_s)
+        token = ResumeToken(session_id=session_id, generation=generation, identity=self._identity, expires_at=expires_at)
+        return self._sealer.seal(token, self._hub.entropy)
 
     def reject(
         self,
@@ -118,7 +165,7 @@ class ServerSession(Session):
         self._hub.end(now, code, reason)
 
     def _role_handlers(self) -> Mapping[MessageType, Callable[[Any, float], None]]:
-        return {MessageType.HELLO: self._on_hello, MessageType.RESUME: self._on_resume}
+        return {MessageType.HELLO: self._on_hello, MessageType.RESUME: self._on_resume, MessageType.CONFIRM: self._on_confirm}
 
     def _on_hello(self, message: wire.Hello, now: float) -> None:
         if self._is_other_version(message, now):
@@ -140,9 +187,22 @@ class ServerSession(Session):
         )
 
     def _on_resume(self, message: wire.Resume, now: float) -> None:
-        """No session outlives its connection yet, so there is none to take up."""
-        if not self._is_other_version(message, now):
-            self.reject(now, ErrorCode.SESSION_UNKNOWN, "there is no such session")
+        if self._is_other_version(message, now):
+            return
+        self._resume = message
+        parameters = message.parameters
+        self._hub.events.put(
+            ResumeReceived(
+                session_id=parameters.session_id or b"",
+                authority=parameters.authority or "",
+                path=parameters.path or "/",
+                token=parameters.token or b"",
+            )
+        )
+
+    def _on_confirm(self, message: wire.Confirm, now: float) -> None:
+        assert self._generations is not None  # the table lets CONFIRM pass after RESUMED only
+        self._generations.confirm(message.generation)
 
     def _is_other_version(self, message: wire.Hello | wire.Resume, now: float) -> bool:
         if message.version == VERSION:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from voicestream.codepoints import ErrorCode
-from voicestream.config import Track
+from voicestream.config import PTS_UNIT_MS, Track
 from voicestream.core.feedback import SentDatagram
 from voicestream.core.recovery.fec import Source
 from voicestream.errors import ProtocolError
@@ -13,10 +13,12 @@ from voicestream.media import SourceKind
 from voicestream.session.hub import Hub
 from voicestream.session.receiver import Receiver
 from voicestream.session.recovery import Recovery
+from voicestream.session.replay import Replay
 from voicestream.session.sender import ANCHOR_KEY, Sender
 from voicestream.wire import messages as wire
 from voicestream.wire.frame_values import AudioFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import decode_media_flags
+from voicestream.wire.parameters import Held
 
 __all__ = ["Tracks"]
 
@@ -28,15 +30,17 @@ class Tracks:
         senders: Tracks that this end sends.
         receivers: Tracks that this end receives.
         recovery: Repairs and retransmissions of all of them.
+        replay: What is owed after a break.
     """
 
-    __slots__ = ("_hub", "receivers", "recovery", "senders")
+    __slots__ = ("_hub", "receivers", "recovery", "replay", "senders")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.senders: dict[int, Sender] = {}
         self.receivers: dict[int, Receiver] = {}
         self.recovery = Recovery(hub)
+        self.replay = Replay(hub)
 
     def open(self, agreed: Iterable[Track]) -> None:
         """Set up what was agreed."""
@@ -82,6 +86,7 @@ class Tracks:
         if message.from_receiver:
             self.outgoing(message.track).on_clear(message, now)
             self.recovery.void(message.track)
+            self.replay.void(message.track)
         else:
             receiver = self.incoming(message.track)
             receiver.on_clear(message, now)
@@ -92,6 +97,7 @@ class Tracks:
         if outgoing:
             number = self.sender(track).clear(now)
             self.recovery.void(track)
+            self.replay.void(track)
         else:
             receiver = self.receiver(track)
             number = receiver.request_clear(now)
@@ -167,8 +173,40 @@ class Tracks:
             if sender is not None:
                 sender.on_playout(entry, now, rtt)
 
+    # Between two connections
+
+    def detached(self, now: float) -> None:
+        """Nothing leaves for now: what waits is kept for the resume."""
+        for sender in self.senders.values():
+            frames = sender.queue.take_dropped()
+            while len(sender.queue):
+                frames.append(sender.queue.pop().frame)
+            self.recovery.keep(sender.track.track_id, frames, now)
+
+    def held(self, now: float, replay_ms: int = 0) -> tuple[Held, ...]:
+        """What this end has of the tracks that it receives; `replay_ms` of it are to be sent once more."""
+        held = tuple(receiver.held(now) for receiver in self.receivers.values())
+        for one in held:
+            self.receivers[one.track].replay.expect(one.next_pts, round(replay_ms / PTS_UNIT_MS))
+        return held
+
+    def resumed(self, held: Iterable[Held], replay_ms: int, now: float) -> None:
+        """On a new connection: what the far end misses, and what it may not know.
+
+        Raises:
+            ProtocolError: TRACK_ERROR, for a track that this end does not send.
+        """
+        for receiver in self.receivers.values():
+            receiver.resumed(now)
+        for sender in self.senders.values():
+            sender.restate(now)
+        for one in held:
+            self.outgoing(one.track)
+            self.replay.owe(one, self.recovery.outgoing[one.track].retained, round(replay_ms / PTS_UNIT_MS), now)
+
     def on_acked(self, datagram: SentDatagram) -> None:
         """A datagram of ours has arrived, with all that is repeated until it does."""
+        self.replay.acked(datagram.media)
         for key, version in datagram.tokens:
             if isinstance(key, tuple) and key[0] == ANCHOR_KEY:
                 self.senders[key[1]].anchors.confirm(version)
@@ -177,6 +215,7 @@ class Tracks:
 
     def on_lost(self, datagram: SentDatagram) -> None:
         """A datagram of ours is lost. What a retransmission would bring is in its `media`."""
+        self.replay.lost(datagram.media)
         for track, _pts in datagram.media:
             self.senders[track].counts.frames_lost += 1
 

@@ -27,7 +27,7 @@ def drain(outbox: EventOutbox, now: float, until: float) -> list[tuple[float, in
 class TestOutbox:
     def test_a_small_event_leaves_at_once_and_whole(self) -> None:
         outbox = EventOutbox()
-        key = outbox.put(b"hello", 10.0, ordered=True)
+        key = outbox.put(b"hello", 10.0, order=1)
         assert outbox.take(10.0) == [(key, b"hello", True)]
         assert outbox.next_timer() is None
         assert outbox.waiting == 0
@@ -35,7 +35,7 @@ class TestOutbox:
     def test_a_large_event_leaves_in_chunks_that_hold_nothing_up(self) -> None:
         outbox = EventOutbox()
         data = random.Random(1).randbytes(20_000)
-        outbox.put(data, 10.0, ordered=True)
+        outbox.put(data, 10.0, order=1)
         left = drain(outbox, 10.0, 20.0)
         assert b"".join(chunk for _, _, chunk, _ in left) == data
         assert [end for *_, end in left] == [False] * (len(left) - 1) + [True]
@@ -44,20 +44,20 @@ class TestOutbox:
     def test_no_call_yields_more_than_a_chunk(self) -> None:
         outbox = EventOutbox()
         for _ in range(50):
-            outbox.put(bytes(90), 10.0, ordered=True)
+            outbox.put(bytes(90), 10.0, order=1)
         assert sum(len(data) for _, data, _ in outbox.take(10.0)) <= CHUNK
 
     def test_events_keep_to_their_rate(self) -> None:
         outbox = EventOutbox()
         outbox.allowed_bps = 40_000
-        outbox.put(bytes(100_000), 10.0, ordered=True)
+        outbox.put(bytes(100_000), 10.0, order=1)
         left = drain(outbox, 10.0, 15.0)
         assert 24_000 <= sum(len(chunk) for _, _, chunk, _ in left) <= 25_000 + 2 * CHUNK
 
     def test_events_get_what_audio_leaves(self) -> None:
         outbox = EventOutbox()
         outbox.allowed_bps = 80_000
-        outbox.put(bytes(100_000), 10.0, ordered=True)
+        outbox.put(bytes(100_000), 10.0, order=1)
         sent = 0
         for step in range(500):
             now = 10.0 + step * 0.02
@@ -71,7 +71,7 @@ class TestOutbox:
     def test_events_get_two_kilobits_when_audio_leaves_nothing(self) -> None:
         outbox = EventOutbox()
         outbox.allowed_bps = 10_000
-        outbox.put(bytes(10_000), 10.0, ordered=True)
+        outbox.put(bytes(10_000), 10.0, order=1)
         sent = 0
         for step in range(2000):
             now = 10.0 + step * 0.02
@@ -82,26 +82,26 @@ class TestOutbox:
 
     def test_a_large_ordered_event_does_not_hold_up_an_unordered_one(self) -> None:
         outbox = EventOutbox()
-        outbox.put(bytes(1_000_000), 10.0, ordered=True)
-        small = outbox.put(b"now", 10.0, ordered=False)
+        outbox.put(bytes(1_000_000), 10.0, order=1)
+        small = outbox.put(b"now", 10.0, order=0)
         left = drain(outbox, 10.0, 10.5)
         assert any(key == small and end for _, key, _, end in left[:3])
 
     def test_ordered_events_leave_in_their_order(self) -> None:
         outbox = EventOutbox()
-        keys = [outbox.put(bytes(700), 10.0, ordered=True) for _ in range(5)]
+        keys = [outbox.put(bytes(700), 10.0, order=1) for _ in range(5)]
         assert [key for _, key, _, end in drain(outbox, 10.0, 20.0) if end] == keys
 
     def test_what_waits_is_bounded(self) -> None:
         outbox = EventOutbox(max_events=3, max_bytes=1000)
-        outbox.put(bytes(5000), 10.0, ordered=True)  # one alone may be larger than the bound
+        outbox.put(bytes(5000), 10.0, order=1)  # one alone may be larger than the bound
         with pytest.raises(StateError):
-            outbox.put(b"x", 10.0, ordered=True)
+            outbox.put(b"x", 10.0, order=1)
         outbox = EventOutbox(max_events=3, max_bytes=1000)
         for _ in range(3):
-            outbox.put(b"x", 10.0, ordered=True)
+            outbox.put(b"x", 10.0, order=1)
         with pytest.raises(StateError):
-            outbox.put(b"x", 10.0, ordered=False)
+            outbox.put(b"x", 10.0, order=0)
 
 
 def event(order: int, payload: bytes = b"{}", event_id: int | None = None, kind: int = EventKind.JSON) -> bytes:

@@ -9,7 +9,7 @@ from voicestream.config import Limits, SessionConfig, Track
 from voicestream.core.lifecycle import State
 from voicestream.core.resume import ResumeToken, TokenSealer
 from voicestream.errors import StateError
-from voicestream.events import Closed, HelloReceived
+from voicestream.events import Closed, HelloReceived, ResumeReceived
 from voicestream.session import ServerSession
 from voicestream.wire import (
     Accept,
@@ -110,9 +110,11 @@ def test_another_version_is_rejected_without_a_look_at_the_rest(hand, message) -
     assert hand.of(HelloReceived) == []
 
 
-def test_a_session_to_resume_is_not_known(hand) -> None:
+def test_a_session_to_resume_is_the_owners_business(hand) -> None:
     hand.say(resume())
-    assert [one.code for one in hand.received] == [ErrorCode.SESSION_UNKNOWN]
+    assert hand.received == []
+    assert [one.session_id for one in hand.of(ResumeReceived)] == [bytes(16)]
+    hand.session.reject(hand.now, ErrorCode.SESSION_UNKNOWN)
     assert hand.closed().code == ErrorCode.SESSION_UNKNOWN
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from voicestream.core.playout.buffer import Entry, FrameBuffer
@@ -33,6 +34,7 @@ class OrderedAccount:
         frames_duplicate: Frames that were here already.
         gaps: Gaps declared.
         lost_units: Media in them, in pts units.
+        frames_replayed: Frames that the application had before and asked for again; they are counted nowhere else.
     """
 
     frames_received: int = 0
@@ -42,6 +44,7 @@ class OrderedAccount:
     frames_duplicate: int = 0
     gaps: int = 0
     lost_units: int = 0
+    frames_replayed: int = 0
 
 
 class OrderedReader:
@@ -70,6 +73,7 @@ class OrderedReader:
         self._patience = lookahead_ms / 1000
         self._buffer = FrameBuffer(max_frames)
         self._max_frames = max_frames
+        self._replayed: deque[MediaFrame] = deque(maxlen=max_frames)
         self._gate = Gate()
         self._next: int | None = None
         self._silent = True
@@ -81,6 +85,10 @@ class OrderedReader:
     def insert(self, frame: MediaFrame, now: float) -> None:
         """Take a frame that arrived at `now` (monotonic seconds)."""
         account = self.account
+        if frame.replayed:
+            account.frames_replayed += 1
+            self._replayed.append(frame)
+            return
         account.frames_received += 1
         self._now = max(self._now, now)
         if not self._gate.admits(frame):
@@ -99,6 +107,8 @@ class OrderedReader:
     def next(self, now: float) -> MediaFrame | Gap | None:
         """The next frame or gap in order, or None while there is nothing."""
         self._now = max(self._now, now)
+        if self._replayed:
+            return self._replayed.popleft()
         front = self._front()
         if front is None:
             return self._end(now)
@@ -116,6 +126,8 @@ class OrderedReader:
 
     def next_timer(self) -> float | None:
         """When `next` has something without a new frame (monotonic seconds, may be past); None if only a frame can bring it."""
+        if self._replayed:
+            return self._now
         front = self._front()
         if front is not None:
             waits = self._next is not None and front.pts > self._next and not self._follows(front)

@@ -1,0 +1,432 @@
+"""Sessions that outlive their connection: breaks at any time, what flows again, and who may take a session up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from voicestream.codepoints import ErrorCode
+from voicestream.config import SessionConfig
+from voicestream.core.lifecycle import State
+from voicestream.core.playout import Gap, OrderedReader, Playout
+from voicestream.core.resume import ResumeToken, TokenSealer
+from voicestream.errors import ProtocolError, StateError
+from voicestream.events import Cleared, Closed, EventReceived, Finished, PathLost, Resumed, ResumeReceived
+from voicestream.session import ServerSession
+from voicestream.wire.frame_values import AudioFrame, RetransmissionFrame
+
+from .conftest import KEY, Pair, entropy, frame
+
+PLAIN = SessionConfig(grease=False)
+
+
+class BreakingPair(Pair):
+    """A call whose connection can be cut and replaced."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.fresh: ServerSession | None = None
+        self.connected = True
+        self.refused: list[ErrorCode] = []
+        self.identity = b""
+
+    def cut(self, *, both: bool = False) -> None:
+        """From now on nothing arrives; the client notices at once, the server if `both`."""
+        self._flying.clear()
+        self.connected = False
+        self.fresh = None
+        assert self.client.path_lost(self.now)
+        if both:
+            assert self.server.path_lost(self.now)
+
+    def dial(self, *, replay_ms: int = 0) -> None:
+        """A new connection, on which the client asks for the session."""
+        self.connected = True
+        self._flying.clear()
+        self.fresh = ServerSession(PLAIN, sealer=TokenSealer(KEY), entropy=entropy(99))
+        self.fresh.start(self.now)
+        self.client.resume_on_new_connection(self.now, replay_ms=replay_ms)
+
+    def resume(self, *, replay_ms: int = 0) -> None:
+        self.dial(replay_ms=replay_ms)
+        self.run(6 * self.delay)
+        assert self.client.state is State.OPEN
+
+    def _fly(self, delay: float, to: str, kind: str, data: Any) -> None:
+        # Until the server has been asked to take over, what it sends goes to the dead connection.
+        if self.connected and not (to == "client" and self.fresh is not None):
+            super()._fly(delay, to, kind, data)
+
+    def drain(self) -> None:
+        super().drain()
+        if self.fresh is not None:
+            answer = self.fresh.control_to_send()
+            if answer:
+                Pair._fly(self, self.control_delay, "client", "control", answer)
+
+    def _deliver(self) -> None:
+        if self.fresh is None:
+            super()._deliver()
+            return
+        while self._flying and self._flying[0][0] <= self.now and self.fresh is not None:
+            _, _, to, kind, data = self._flying.pop(0)
+            if to == "client":
+                self.client.receive_control(data, self.now)
+                continue
+            assert kind == "control"
+            self.fresh.receive_control(data, self.now)
+            for event in iter(self.fresh.next_event, None):
+                if isinstance(event, ResumeReceived):
+                    self._answer(event)
+
+    def _answer(self, event: ResumeReceived) -> None:
+        assert event.token == b"secret"
+        assert event.path == "/agent"
+        assert self.fresh is not None
+        fresh = self.fresh
+        try:
+            self.server.take_over(fresh, self.now, identity=self.identity)
+            self.fresh = None
+        except ProtocolError as error:
+            self.refused.append(error.code)
+            fresh.reject(self.now, error.code, error.reason)
+
+
+def read(pair: BreakingPair, name: str) -> tuple[OrderedReader, list[int], list[Gap], list[int]]:
+    """An ordered reader on one side, and the pts, gaps and replayed pts that it will have given."""
+    reader = OrderedReader(150, 3000)
+    pair.side(name).receivers[0].attach_ordered(reader)
+    return reader, [], [], []
+
+
+def take(pair: BreakingPair, into: tuple[OrderedReader, list[int], list[Gap], list[int]]) -> None:
+    reader, pts, gaps, again = into
+    while (item := reader.next(pair.now)) is not None:
+        if isinstance(item, Gap):
+            gaps.append(item)
+        elif item.replayed:
+            again.append(item.pts)
+        else:
+            pts.append(item.pts)
+
+
+def say(pair: BreakingPair, seconds: float, *readers: tuple[OrderedReader, list[int], list[Gap], list[int]]) -> None:
+    for _ in range(round(seconds * 50)):
+        for side in (pair.client, pair.server):
+            side.send_frame(frame(), pair.now)
+        pair.run(0.02)
+        for reader in readers:
+            take(pair, reader)
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("seconds", [0.1, 1.0, 5.0])
+def test_everything_said_in_a_break_is_read_after_it_once_and_in_order(seconds: float, both: bool) -> None:
+    # VS-11.3-11
+    pair = BreakingPair()
+    pair.open()
+    readers = [read(pair, name) for name in ("client", "server")]
+    say(pair, 1.0, *readers)
+    session_id = pair.client.session_id
+    pair.cut(both=both)
+    say(pair, seconds, *readers)
+    pair.resume()
+    say(pair, seconds + 3, *readers)
+    pair.run(1.0)
+    for one in readers:
+        take(pair, one)
+        _, pts, gaps, again = one
+        assert pts == list(range(0, len(pts) * 8, 8))
+        assert len(pts) == round((1.0 + seconds + seconds + 3) * 50)
+        assert gaps == again == []
+    assert pair.client.session_id == session_id == pair.server.session_id
+    assert pair.of("client", PathLost) == [PathLost()]
+    assert pair.of("client", Resumed) == [Resumed(generation=1)]
+    assert pair.server.state is State.OPEN
+
+
+def test_the_past_takes_no_more_than_its_pace_and_the_present_goes_on() -> None:
+    # VS-11.3-10
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 1.0, reader)
+    pair.cut()
+    say(pair, 8.0, reader)
+    pair.resume()
+    start, before = pair.now, len(pair.sent["client"])
+    say(pair, 1.0, reader)
+    sent = [one for datagram in pair.sent["client"][before:] for one in datagram.frames]
+    again = sum(isinstance(one, RetransmissionFrame) for one in sent) * 0.02
+    live = sum(isinstance(one, AudioFrame) for one in sent) * 0.02
+    assert 0.9 <= live <= 1.1
+    assert 2.0 <= again <= 4.5, f"{again} s of media in {pair.now - start} s"
+
+
+def test_a_live_playout_takes_nothing_old_and_goes_on_with_the_present() -> None:
+    # VS-11.3-11
+    pair = BreakingPair()
+    pair.open()
+    playout = Playout(PLAIN.playout)
+    pair.server.receivers[0].attach_playout(playout)
+    inserted: list[int] = []
+    original = playout.insert
+    playout.insert = lambda one, now, **kw: (inserted.append(one.pts), original(one, now, **kw))[1]  # type: ignore[method-assign,func-returns-value]
+    say(pair, 1.0)
+    pair.cut()
+    say(pair, 4.0)
+    pair.resume()
+    say(pair, 1.0)
+    missed = [pts for pts in range(400, 2000, 8) if pts not in inserted]
+    assert len(missed) >= 185, "more than the lookahead of the break was inserted"
+    assert [pts for pts in range(2016, 2300, 8) if pts not in inserted] == []
+    assert len(inserted) == len(set(inserted))
+
+
+def test_the_answer_may_get_lost_and_the_same_token_is_good_again_with_the_same_next_one() -> None:
+    # VS-11.3-5
+    pair = BreakingPair()
+    pair.open()
+    say(pair, 0.5)
+    first = pair.client.resume_token
+    pair.cut()
+    pair.dial()
+    pair.run(pair.delay * 1.5)
+    assert pair.server.state is State.CONFIRMING
+    next_token = pair.server.resume_token
+    pair.cut()
+    assert pair.client.resume_token == first
+    pair.resume()
+    assert pair.client.resume_token == pair.server.resume_token == next_token
+    assert pair.client.grant is not None
+    assert pair.client.grant.generation == 1
+    pair.run(1.0)
+    assert pair.server.state is State.OPEN
+
+
+def test_a_session_is_resumed_again_and_again() -> None:
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    for generation in range(1, 6):
+        say(pair, 0.3, reader)
+        pair.cut(both=generation % 2 == 0)
+        say(pair, 0.7, reader)
+        pair.resume()
+        assert pair.of("client", Resumed)[-1].generation == generation
+    say(pair, 3.0, reader)
+    assert reader[1] == list(range(0, len(reader[1]) * 8, 8))
+    assert reader[2] == []
+
+
+def tampered(pair: BreakingPair, **changes: Any) -> None:
+    grant = pair.client.grant
+    assert grant is not None
+    pair.client._grant = replace(grant, **changes)
+
+
+def token(generation: int, session_id: bytes, key: bytes = KEY, identity: bytes = b"") -> bytes:
+    what = ResumeToken(session_id=session_id, generation=generation, identity=identity, expires_at=1 << 40)
+    return TokenSealer(key).seal(what, entropy(5))
+
+
+@pytest.mark.parametrize("how", ["forged", "other key", "other session", "other generation", "other identity"])
+def test_a_token_that_is_not_the_sessions_own_opens_nothing(how: str) -> None:
+    # VS-11.3-4
+    pair = BreakingPair()
+    pair.open()
+    session_id = pair.client.session_id
+    assert session_id is not None
+    pair.cut()
+    tokens = {
+        "forged": bytes(80),
+        "other key": token(0, session_id, bytes(32)),
+        "other session": token(0, bytes(16)),
+        "other generation": token(3, session_id),
+        "other identity": token(0, session_id, identity=b"bert"),
+    }
+    tampered(pair, resume_token=tokens[how], generation=3 if how == "other generation" else 0)
+    pair.dial()
+    pair.run(0.2)
+    assert pair.refused == [ErrorCode.TOKEN_INVALID]
+    assert pair.closed("client").code == ErrorCode.TOKEN_INVALID
+    assert pair.server.state is State.OPEN, "the attempt does the session no harm"
+
+
+def test_an_older_token_is_used_up_once_the_newer_one_was_confirmed() -> None:
+    pair = BreakingPair()
+    pair.open()
+    old = pair.client.resume_token
+    pair.cut()
+    pair.resume()
+    pair.run(0.2)
+    pair.cut()
+    tampered(pair, resume_token=old, generation=0)
+    pair.dial()
+    pair.run(0.2)
+    assert pair.refused == [ErrorCode.TOKEN_USED]
+
+
+def test_another_identity_is_refused_with_a_good_token() -> None:
+    pair = BreakingPair()
+    pair.open()
+    pair.identity = b"somebody else"
+    pair.cut()
+    pair.dial()
+    pair.run(0.2)
+    assert pair.refused == [ErrorCode.TOKEN_INVALID]
+
+
+def test_a_confirmation_of_another_generation_ends_the_session() -> None:
+    # VS-11.3-7
+    pair = BreakingPair()
+    pair.open()
+    pair.cut()
+    pair.dial()
+    pair.run(pair.delay * 1.5)
+    pair.server.receive_control(bytes([6, 1, 5]), pair.now)
+    assert pair.closed("server").code == ErrorCode.TOKEN_INVALID
+
+
+def test_ordered_events_arrive_once_and_in_order_across_breaks_and_unordered_ones_once() -> None:
+    pair = BreakingPair()
+    pair.open()
+    sent = 0
+    for _ in range(3):
+        for _ in range(20):
+            for side in (pair.client, pair.server):
+                side.send_event(b"%d" % sent, pair.now, kind=1, ordered=True)
+                side.send_event(b"%d" % sent, pair.now, kind=1, ordered=False)
+            sent += 1
+            pair.run(0.01)
+        pair.cut()
+        pair.client.send_event(b"%d" % sent, pair.now, kind=1, ordered=True)
+        pair.server.send_event(b"%d" % sent, pair.now, kind=1, ordered=True)
+        sent += 1
+        pair.run(0.5)
+        pair.resume()
+    pair.run(3.0)
+    for name in ("client", "server"):
+        events = pair.of(name, EventReceived)
+        assert [int(one.payload) for one in events if one.order] == list(range(sent))
+        unordered = [int(one.payload) for one in events if not one.order]
+        assert len(unordered) == len(set(unordered)) == 60
+
+
+def test_an_event_that_is_kept_no_more_ends_the_session_instead_of_stalling_it() -> None:
+    pair = BreakingPair()
+    pair.open()
+    pair.run(0.1)
+    pair.connected = False
+    for number in range(1200):
+        pair.server.send_event(b"%d" % number, pair.now, kind=1)
+        pair.run(0.005)
+    pair.cut()
+    pair.dial()
+    pair.run(0.3)
+    assert pair.closed("client").code == ErrorCode.SESSION_UNKNOWN
+
+
+def test_a_clear_and_a_finish_said_in_a_break_hold_after_it() -> None:
+    # VS-8.6-4
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 0.5, reader)
+    pair.cut()
+    pair.client.send_frame(frame(), pair.now)
+    number = pair.client.clear(pair.now, outgoing=True)
+    first = pair.client.send_frame(frame(7), pair.now)
+    pair.client.finish(pair.now)
+    pair.resume()
+    for _ in range(100):
+        pair.run(0.02)
+        take(pair, reader)
+        pair.server.report_played(reader[0].next_pts, pair.now)
+    assert reader[1][-1] == first
+    assert reader[0].finished
+    assert [one.number for one in pair.of("client", Cleared)] == [number]
+    assert len(pair.of("client", Finished)) == 1
+    assert not pair.of("server", Closed)
+    pair.cut()
+    pair.resume()
+    pair.run(1.0)
+    assert len(pair.of("client", Finished)) == 1
+    assert not pair.of("server", Closed)
+
+
+def test_a_finish_whose_confirmation_got_lost_is_said_again_and_confirmed_again() -> None:
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 0.2, reader)
+    pair.client.finish(pair.now)
+    pair.run(0.1)
+    take(pair, reader)
+    pair._flying.clear()
+    pair.connected = False
+    pair.server.report_played(reader[0].next_pts, pair.now)
+    pair.run(0.1)
+    pair.cut()
+    pair.resume()
+    pair.run(0.3)
+    assert len(pair.of("client", Finished)) == 1
+
+
+def test_the_last_seconds_before_the_break_come_again_marked_as_replayed() -> None:
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "client")
+    say(pair, 4.0, reader)
+    pair.cut()
+    had = len(reader[1])
+    say(pair, 1.0, reader)
+    pair.resume(replay_ms=2000)
+    say(pair, 3.0, reader)
+    _, pts, gaps, again = reader
+    assert again == list(range(8 * had - 800, 8 * had, 8))
+    assert pts == list(range(0, 8 * len(pts), 8))
+    assert gaps == []
+
+
+def test_verbs_work_without_a_connection_and_the_lifetime_ends_the_session() -> None:
+    config = replace(PLAIN, session_lifetime_s=30.0)
+    pair = BreakingPair(client=config, server=config)
+    pair.open()
+    with pytest.raises(StateError):
+        pair.client.resume_on_new_connection(pair.now)
+    pair.cut(both=True)
+    assert pair.client.is_detached
+    assert not pair.client.is_open
+    pair.client.send_frame(frame(), pair.now)
+    pair.client.send_event(b"{}", pair.now)
+    pair.run(29.9)
+    assert not pair.client.is_closed
+    pair.run(0.2)
+    for name in ("client", "server"):
+        assert pair.closed(name).code == ErrorCode.PATH_LOST
+
+
+def test_a_session_that_is_not_open_cannot_be_kept() -> None:
+    pair = BreakingPair()
+    assert not pair.client.path_lost(pair.now)
+    pair.ask()
+    assert not pair.client.path_lost(pair.now)
+    assert not pair.server.path_lost(pair.now)
+
+
+def test_what_is_lost_of_the_past_is_sent_once_more() -> None:
+    pair = BreakingPair(to_server=lambda count, data: [] if count % 7 == 3 else [0.02])
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 1.0, reader)
+    pair.cut()
+    say(pair, 3.0, reader)
+    pair.resume()
+    say(pair, 4.0, reader)
+    pair.run(1.0)
+    take(pair, reader)
+    of_the_break = [pts for pts in reader[1] if 416 <= pts < 1600]
+    assert of_the_break == list(range(416, 1600, 8))
