@@ -140,7 +140,7 @@ class Recovery:
     def probe(self) -> Bundle:
         """A datagram that only measures the path."""
         frame = ProbeFrame(cluster=0, size=PROBE_BYTES)
-        return Bundle(frames=[frame], size=HEADER_SIZE + frame_size(frame), others=WIRE_OVERHEAD + HEADER_SIZE + frame_size(frame))
+        return Bundle(frames=[frame], size=HEADER_SIZE + frame_size(frame))
 
     def keep(self, track: int, frames: Iterable[MediaFrame], now: float) -> None:
         """These were never sent: who misses them after a break can still have them."""

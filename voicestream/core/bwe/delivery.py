@@ -10,6 +10,9 @@ from voicestream.core.bwe.samples import Sample
 __all__ = ["DeliveryRate"]
 
 WINDOW: Final = 2.0
+LEAST: Final = 5
+"""Arrivals that tell a rate; where they are few, older ones are taken in."""
+
 LEAST_SPAN: Final = 0.06
 
 
@@ -33,8 +36,8 @@ class DeliveryRate:
             return None
         end = self._log[-1][0]
         items = [item for item in self._log if item[0] >= end - window]
-        if len(items) < 3 or items[-1][0] - items[0][0] < LEAST_SPAN:
-            items = list(self._log)[-4:]
+        if len(items) < LEAST or items[-1][0] - items[0][0] < LEAST_SPAN:
+            items = list(self._log)[-LEAST:]
         span = items[-1][0] - items[0][0]
         # The first one opens the interval and does not count.
         return sum(size for _, size in items[1:]) * 8 / span if span > 0 else None

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from voicestream.core.bwe.drain import DrainWatch
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
-from voicestream.core.bwe.path import PathView
+from voicestream.core.bwe.path import FASTER, PathView
 from voicestream.core.bwe.samples import Sample
 from voicestream.core.bwe.state import State
 from voicestream.trace import Observer
@@ -36,8 +37,8 @@ RAMP_FAST: Final = 1.0
 RAMP_SLOW: Final = 0.4
 """Growth a second, as a share, with and without a pair that shows that there is room."""
 
-FASTER: Final = 1.35
-"""A pair this much faster than at the last congestion means that the link has changed."""
+LEAST_SHARE: Final = 0.2
+"""No less of the rate is taken for our share at once: reports that got lost leave gaps."""
 
 REFRESH: Final = 25.0
 """Seconds without sight of an empty queue after which it is drained, lest it be taken for the path's own delay."""
@@ -70,8 +71,7 @@ class Estimator:
         self._share: float | None = None  # what arrived at the last congestion
         self._share_pair: float | None = None  # what pairs said then
         self._state_at = 0.0
-        self._drain_queue = 0.0  # the longest queue of this drain
-        self._peak_at = 0.0  # when that was
+        self._watch = DrainWatch()
         self._resume_bps = 0.0
         self._since: float | None = None  # ramp: a queue has been there; cruise: none has been there well above our share
         self._decided_at: float | None = None
@@ -207,9 +207,13 @@ class Estimator:
         """A queue has formed: note our share and go below it until the queue is gone."""
         self._test.abandon(now)
         before = self.target_bps
-        self._note_share(now, min(self.path.delivery.rate_bps(max(0.4, rtt + 0.2)) or before, before))
+        arriving = self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
+        self._note_share(now, max(LEAST_SHARE * before, min(arriving, before)))
         self._resume_bps = before
-        self._drain_queue = self.path.delay.standing
+        self._begin_drain(now, rtt)
+
+    def _begin_drain(self, now: float, rtt: float) -> None:
+        self._watch.start(now, self.path.delay.standing, rtt + 0.15)
         self._enter(State.DRAIN, now)
         self._set(self._drain_rate())
 
@@ -219,31 +223,26 @@ class Estimator:
 
     def _drain_rate(self) -> float:
         share = self._share or self.target_bps
-        return share * min(0.85, max(0.4, 0.9 - self.path.delay.standing / 0.4))
+        # Not so low that speech would have to pause, if the queue gets shorter without.
+        return max(share * min(0.85, max(0.4, 0.9 - self.path.delay.standing / 0.4)), min(0.7 * share, 1.8 * self._min_bps))
 
     def _drain(self, now: float, rtt: float) -> None:
-        queue, share = self.path.delay.standing, self._share or self.target_bps
-        waited = now - self._state_at - rtt - 0.15
-        if queue > self._drain_queue + 0.003:
-            self._drain_queue, self._peak_at = queue, now
-        since_peak = now - max(self._peak_at, self._state_at + rtt + 0.15)
+        delay, watch = self.path.delay, self._watch
+        queue, share = delay.standing, self._share or self.target_bps
+        watch.update(now, queue)
         if queue < max(0.006, 0.6 * self._aim()):
             self._leave_drain(now)
-        elif waited > 0:
+        elif watch.settled(now):
             arriving = self.path.delivery.rate_bps(0.5) or share
-            growing = (queue > 0.05 and self.path.delay.trend > 0.03) or self.path.losing(now, self._test.background)
+            growing = (queue > 0.05 and delay.trend > 0.03) or self.path.losing(now, self._test.background)
             if growing and arriving < 0.97 * share:
                 self._note_share(now, arriving)  # it was less than thought
-                self._drain_queue = queue
-                self._enter(State.DRAIN, now)
-                self._set(self._drain_rate())
-            elif self._stuck(queue, share, since_peak):
+                self._begin_drain(now, rtt)
+            elif watch.unmoved(now, queue, delay.trend, 1 - self.target_bps / share):
                 self._not_ours(now)
-
-    def _stuck(self, queue: float, share: float, since_peak: float) -> bool:
-        """Whether the queue stays though it should have shrunk by more than half, at what we send."""
-        shrunk = (1 - self.target_bps / share) * since_peak
-        return shrunk > 0.6 * self._drain_queue + 0.06 and queue > 0.7 * self._drain_queue and abs(self.path.delay.trend) < 0.05
+            elif queue < 0.5 * watch.peak and watch.rests(now, delay.trend):
+                delay.rebase(self.path.fast(now))  # what is left is the length of datagrams on a slower link
+                self._leave_drain(now)
 
     def _refresh(self, now: float, rtt: float) -> None:
         """Look at the path without our queue for a moment."""
@@ -251,7 +250,7 @@ class Estimator:
         waited = now - self._state_at - rtt
         if queue >= 0.003 and waited < 1.0:
             return
-        if queue > 0.7 * self._drain_queue:
+        if queue > 0.7 * self._watch.peak:
             self.path.delay.rebase(self.path.fast(now))  # it is none
         self.path.delay.base_at = self.path.delay.newest_at
         self._enter(State.CRUISE, now)
@@ -322,7 +321,7 @@ class Estimator:
             return
         if self.path.delay.base_at and self.path.delay.newest_at - self.path.delay.base_at > REFRESH:
             self._resume_bps = target
-            self._drain_queue = queue
+            self._watch.start(now, queue, 0.0)
             self._enter(State.REFRESH, now)
             self._set(0.8 * target)
             return

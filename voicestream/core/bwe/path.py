@@ -11,7 +11,10 @@ from voicestream.core.bwe.loss import LossLog
 from voicestream.core.bwe.pairs import PacketPairs
 from voicestream.core.bwe.samples import Sample
 
-__all__ = ["PathView"]
+__all__ = ["FASTER", "PathView"]
+
+FASTER: Final = 1.35
+"""Pairs this much faster than before mean that the link has changed."""
 
 STARVED: Final = 0.5
 """Seconds without feedback, beyond a round trip, that mean something."""
@@ -33,7 +36,7 @@ class PathView:
         waiting_since: Since when something sent has not been reported; None when all was.
     """
 
-    __slots__ = ("_asked_at", "_sent_at", "delay", "delivery", "first_at", "losses", "pairs", "sent_bps", "waiting_since")
+    __slots__ = ("_asked_at", "_sent_at", "_slowest", "delay", "delivery", "first_at", "losses", "pairs", "sent_bps", "waiting_since")
 
     def __init__(self) -> None:
         self.delay = QueueDelay()
@@ -45,6 +48,7 @@ class PathView:
         self.waiting_since: float | None = None
         self._sent_at: float | None = None
         self._asked_at = 0.0
+        self._slowest: float | None = None  # rate with which the base was corrected
 
     def sent(self, now: float, wire_bytes: int, *, eliciting: bool = True) -> None:
         """A datagram leaves; `eliciting` when the far end will report it."""
@@ -69,10 +73,20 @@ class PathView:
             second = self.pairs.add(sample, now)
             self.delivery.add(sample)
             if not second:
-                self.delay.add(sample, self.fast(now))
+                self._measure(sample, now)
         self.losses.told(now, len(samples), tuple(lost))
         if samples:
             self.waiting_since = now if self._asked_at > samples[-1].sent_at else None
+
+    def _measure(self, sample: Sample, now: float) -> None:
+        """Take a delay. On a link that has become faster the old lengths of datagrams have made the base too low: begin anew."""
+        fast, sure = self.fast(now), self.surely_fast(now, clear=False)
+        if sure is not None and self._slowest is not None and sure > FASTER * self._slowest:
+            self.delay.rebase(sure)
+            self._slowest = sure
+        elif fast is not None:
+            self._slowest = fast if self._slowest is None else min(self._slowest, fast)
+        self.delay.add(sample, fast)
 
     def starved_at(self, rtt: float) -> float | None:
         """When the lack of feedback begins to mean something, or None."""
@@ -101,4 +115,5 @@ class PathView:
         """The packets take another path."""
         self.delay.rebase()
         self.pairs.forget()
+        self._slowest = None
         self.first_at = now

@@ -61,3 +61,16 @@ def test_another_path_forgets_pairs_and_queue() -> None:
     path.changed(11.0)
     assert path.fast(11.0) is None
     assert path.first_at == 11.0
+
+
+def test_on_a_link_that_has_become_faster_the_base_is_taken_anew() -> None:
+    """On the slow link 200 bytes take 64 ms of 25 kbps; without a new base the fast link would seem to be that much less empty."""
+    path = PathView()
+    number, standing = 0, []
+    for step in range(12):
+        bps = 25e3 if step < 6 else 200e3
+        at = 10 + 0.4 * step
+        path.told(at + 0.1, [Sample(number, at, at + 1 + 1600 / bps, 200), Sample(number + 1, at, at + 1 + 2600 / bps, 125)], [])
+        number += 2
+        standing.append(path.delay.standing)
+    assert standing[-1] < 0.005
