@@ -65,6 +65,17 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name.encode("idna").decode("ascii") if not name.isascii() else name)
 
 
+def pin_mismatch(server: str, certificate: bytes | None, pin: bytes | None) -> str | None:
+    """What is wrong with a server's certificate (DER), if it must have the SHA-256 `pin`; None for nothing."""
+    if pin is None:
+        return None
+    if certificate is None:
+        return f"{server} showed no certificate"
+    if hashlib.sha256(certificate).digest() == pin:
+        return None
+    return f"{server} has another certificate than the pinned one: its SHA-256 is {fingerprint(certificate)}"
+
+
 def fingerprint(der: bytes) -> str:
     """SHA-256 of a certificate's DER, 64 hexadecimal digits."""
     return hashlib.sha256(der).hexdigest()

@@ -10,7 +10,6 @@ resumed even where one of two packets is lost (specification section 13.2).
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from typing import Final
 
@@ -21,11 +20,12 @@ from aioquic.tls import AlertDescription
 from voicestream.codepoints import ALPN, ErrorCode
 from voicestream.errors import CertificateError, ConnectError, StateError
 from voicestream.events import Closed, Event
-from voicestream.quic.certificates import fingerprint
+from voicestream.quic.certificates import pin_mismatch
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.connection_values import ConnectionStats, Goodbye
 from voicestream.quic.endings import closed_of, connect_error_of, no_answer
 from voicestream.quic.streams import CONTROL_STREAM, SessionPort, StreamTable
+from voicestream.quic.vacancy import Hearing, Pending, Vacant
 from voicestream.quic.values import Address
 
 __all__ = ["Connection"]
@@ -48,6 +48,8 @@ class Connection:
         session: The session. `start` is called once the handshake is complete and, on a client, the certificate has been checked.
         connect_error: Why a client's connection did not come about; None while it may, and ever after it did.
         goodbye: What a late packet is answered with, once the connection is over.
+        hearing: How long the far end has owed an answer.
+        keeps_session: When the path is lost, the session is told so and lives on, instead of ending with the connection.
     """
 
     def __init__(self, quic: VoiceQuic, session: SessionPort, *, server: str, pin: bytes | None = None, handshake_timeout: float) -> None:
@@ -61,6 +63,8 @@ class Connection:
         self.session = session
         self.connect_error: ConnectError | None = None
         self.goodbye: Goodbye | None = None
+        self.hearing = Hearing()
+        self.keeps_session = False
         self._quic = quic
         self._streams = StreamTable(quic, session)
         self._server = server
@@ -105,6 +109,7 @@ class Connection:
                 self._resend = self.goodbye.answer()
             return
         self._quic.receive(data, addr, now)
+        self.hearing.heard()
         self._dispatch(now)
 
     def handle_timer(self, now: float) -> None:
@@ -156,8 +161,10 @@ class Connection:
         if not self._quic.is_open:
             return packets
         self.pump(now)
-        closing = self._quic.close_is_due
+        closing, lone_acks = self._quic.close_is_due, self._quic.lone_acks
         packets, self._built = [*self._built, *self._quic.packets_to_send(now)], []
+        if len(packets) > self._quic.lone_acks - lone_acks:
+            self.hearing.sent(now)
         if closing and not self._quic.close_is_due:
             self.goodbye = Goodbye(packets, now + self.drain_time)
         self._dispatch(now)
@@ -211,6 +218,22 @@ class Connection:
         if self._is_up and not self._is_over:
             self.pump(now)
             self._linger_until = now
+
+    # A session that changes its connection.
+
+    def adopt(self, session: SessionPort) -> None:
+        """Carry this session from now on, which has asked for its resumption or agreed to it."""
+        self.session = session
+        self._streams = StreamTable(self._quic, session)
+
+    def release(self, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
+        """Let the session go, which is told by its owner, and close."""
+        self._let_go()
+        self._quic.close_with(code, reason)
+
+    def _let_go(self) -> None:
+        self.adopt(Vacant())
+        self._is_over = True
 
     @property
     def has_begun(self) -> bool:
@@ -335,21 +358,14 @@ class Connection:
         elif self._quic.peer_datagram_frame < MIN_DATAGRAM_FRAME:  # VS-3.2-1
             error = ConnectError(f"{self._server} takes no QUIC datagrams of {MIN_DATAGRAM_FRAME} bytes")
             self._fail(error, ErrorCode.INTERNAL_ERROR, f"DATAGRAM frames (RFC 9221) of {MIN_DATAGRAM_FRAME} bytes are needed")
-        elif (mismatch := self._pin_mismatch()) is not None:  # VS-3.1-4
+        elif (mismatch := pin_mismatch(self._server, self._quic.peer_certificate, self._pin)) is not None:  # VS-3.1-4
             self._fail(CertificateError(mismatch), alert + AlertDescription.bad_certificate, "not the pinned certificate", transport=True)
         elif not self._is_over:
             self._is_up = True
-            self.session.start(now)
-
-    def _pin_mismatch(self) -> str | None:
-        if self._pin is None:
-            return None
-        der = self._quic.peer_certificate
-        if der is None:
-            return f"{self._server} showed no certificate"
-        if hashlib.sha256(der).digest() == self._pin:
-            return None
-        return f"{self._server} has another certificate than the pinned one: its SHA-256 is {fingerprint(der)}"
+            if isinstance(self.session, Pending):
+                self.adopt(self.session.take_up(now))
+            else:
+                self.session.start(now)
 
     def _fail(self, error: ConnectError | None, code: int, reason: str, *, transport: bool = False) -> None:
         """Give up before the session began."""
@@ -365,6 +381,9 @@ class Connection:
             return
         self._is_over = True
         closed = closed_of(end)
+        if self.keeps_session and closed.may_resume and self.session.path_lost(now):
+            self._let_go()
+            return
         if not self._is_up:
             # The session has not begun, and may yet on another connection.
             self.connect_error = connect_error_of(end, self._server)

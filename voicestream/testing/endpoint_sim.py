@@ -14,54 +14,26 @@ Times and sizes are the same for the same seed; TLS draws its own random numbers
 
 from __future__ import annotations
 
-import datetime
-import functools
 import hashlib
-import tempfile
-from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
-from cryptography.x509.oid import NameOID
 
 from voicestream.config import SessionConfig
 from voicestream.core.resume import TokenSealer
-from voicestream.events import Accepted, Closed, Event, HelloReceived
-from voicestream.quic.certificates import fingerprint
-from voicestream.quic.configuration import ClientTls, ServerTls
-from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint
+from voicestream.errors import ProtocolError
+from voicestream.events import Accepted, Closed, Event, HelloReceived, ResumeReceived
+from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint, SessionPort
+from voicestream.quic.session_homes import SessionHomes
+from voicestream.quic.vacancy import Pending
 from voicestream.session import ClientSession, ServerSession, Session
 from voicestream.testing.link import Link
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
 from voicestream.testing.sim import Simulation
+from voicestream.testing.sim_certificate import SERVER_NAME, sim_certificate
 
 __all__ = ["ClientHost", "EndpointWorld", "ServerHost", "ServerSide"]
 
 IP_UDP_BYTES = 28
 SERVER_ADDRESS: Address = ("192.0.2.1", 4433)
-SERVER_NAME = "server.example"
-
-
-@functools.cache
-def _certificate() -> tuple[tempfile.TemporaryDirectory[str], ServerTls, ClientTls]:
-    """One certificate for all simulations of the process; the folder lives as long as the process.
-
-    Its key is Ed25519, whose signatures have one length, so that packets have the same sizes in every run.
-    """
-    key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SERVER_NAME)])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1)
-    valid = builder.not_valid_before(datetime.datetime(2020, 1, 1)).not_valid_after(datetime.datetime(2120, 1, 1))
-    certificate = valid.sign(key, None)
-    folder = tempfile.TemporaryDirectory(prefix="voicestream-sim-")
-    certfile, keyfile = Path(folder.name) / "cert.pem", Path(folder.name) / "key.pem"
-    certfile.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    keyfile.write_bytes(key.private_bytes(*form))
-    pin = fingerprint(certificate.public_bytes(serialization.Encoding.DER))
-    return folder, ServerTls(certfile=certfile, keyfile=keyfile), ClientTls(server_name=SERVER_NAME, pin=pin)
 
 
 class ClientHost(CallSide):
@@ -80,7 +52,7 @@ class ClientHost(CallSide):
         sim = world.sim
         session = ClientSession(config, authority=SERVER_NAME, path=f"/{number}", entropy=sim.entropy(name))
         super().__init__(sim, name, session)
-        endpoint = ClientEndpoint(_certificate()[2], session, entropy=sim.entropy(f"{name}/quic"), limits=config.limits)
+        endpoint = ClientEndpoint(sim_certificate()[2], session, entropy=sim.entropy(f"{name}/quic"), limits=config.limits)
         self.connection: Connection = endpoint.connection
         self.address: Address = (f"198.51.{number // 250}.{number % 250 + 1}", 50000)
         seed = f"{sim.seed}/{name}"
@@ -89,6 +61,9 @@ class ClientHost(CallSide):
         self.packets: dict[str, list[tuple[float, int]]] = {"a2b": [], "b2a": []}
         self.nat_dropped = 0
         self._world = world
+        self._number = number
+        self._config = config
+        self._dialling: tuple[Connection, Address] | None = None
         self._flushing = False
         for at in profile.rebind:
             sim.at(epoch + at, self.rebind)
@@ -107,8 +82,38 @@ class ClientHost(CallSide):
         self.connection.change_connection_id()
         self.flush()
 
+    def redial(self, *, replay_ms: int = 0) -> None:
+        """Call the server once more from another port, to go on with the session there; the old connection is listened to until then."""
+        host, port = self.address
+        entropy = self.sim.entropy(f"client{self._number}/quic/{port + 1}/{self.sim.now}")
+
+        def take_up(now: float) -> SessionPort:
+            session = self.session
+            assert isinstance(session, ClientSession)
+            session.path_lost(now)
+            session.resume_on_new_connection(now, replay_ms=replay_ms)
+            self.connection.release()
+            assert self._dialling is not None
+            self.connection, self.address = self._dialling
+            self._dialling = None
+            return session
+
+        endpoint = ClientEndpoint(sim_certificate()[2], Pending(take_up), entropy=entropy, limits=self._config.limits)
+        self._dialling = endpoint.connection, (host, port + 1)
+        endpoint.connection.keeps_session = True
+        endpoint.connection.connect(SERVER_ADDRESS, self.sim.now)
+        self.flush()
+
+    def give_up_dial(self) -> None:
+        """Forget the new connection, if one is under way."""
+        self._dialling = None
+
     def receive(self, data: bytes, address: Address) -> None:
         """A UDP payload of the server arrives at `address`."""
+        if self._dialling is not None and address == self._dialling[1]:
+            self._dialling[0].receive_datagram(data, SERVER_ADDRESS, self.sim.now)
+            self.flush()
+            return
         if address != self.address:
             self.nat_dropped += 1
             return
@@ -117,12 +122,19 @@ class ClientHost(CallSide):
         self.flush()
 
     def next_timer(self) -> float | None:
-        """The connection's timer."""
-        return self.connection.next_timer()
+        """The connections' timer."""
+        timers = [self.connection.next_timer(), self.session.next_timer() if self.session.is_detached else None]
+        if self._dialling is not None:
+            timers.append(self._dialling[0].next_timer())
+        return min((timer for timer in timers if timer is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """The connection's timer is due."""
+        """A timer is due."""
         self.connection.handle_timer(now)
+        if self._dialling is not None:
+            self._dialling[0].handle_timer(now)
+        if self.session.is_detached:
+            self.session.handle_timer(now)
         self.flush()
 
     def flush(self) -> None:
@@ -132,17 +144,29 @@ class ClientHost(CallSide):
         self._flushing = True
         try:
             while True:
-                event = self.connection.next_event()
+                event = self._next_event()
                 if event is None:
-                    for data, _ in self.connection.datagrams_to_send(self.sim.now):
-                        self._world.to_server(self, data)
-                    event = self.connection.next_event()
+                    self._transmit()
+                    event = self._next_event()
                 if event is None:
                     break
                 self.record(event)
         finally:
             self._flushing = False
         self.sim.update(self)
+
+
+    def _next_event(self) -> Event | None:
+        return self.session.next_event() if self.session.is_detached else self.connection.next_event()
+
+    def _transmit(self) -> None:
+        now = self.sim.now
+        if self._dialling is not None:
+            connection, address = self._dialling
+            for data, _ in connection.datagrams_to_send(now):
+                self._world.to_server(self, data, address)
+        for data, _ in self.connection.datagrams_to_send(now):
+            self._world.to_server(self, data, self.address)
 
 
 class ServerSide(CallSide):
@@ -168,6 +192,8 @@ class ServerHost:
     Attributes:
         endpoint: The real one.
         sides: Its calls, by number of the client once that has said HELLO.
+        homes: Its sessions.
+        refused: Codes with which resumptions were refused.
     """
 
     def __init__(self, world: EndpointWorld, config: SessionConfig, *, retry: bool) -> None:
@@ -175,13 +201,15 @@ class ServerHost:
         entropy = self.sim.entropy("server")
         sealer = TokenSealer(entropy(32))
         self.endpoint = ServerEndpoint(
-            _certificate()[1],
+            sim_certificate()[1],
             lambda: ServerSession(config, sealer=sealer, entropy=entropy),
             entropy=self.sim.entropy("server/quic"),
             limits=config.limits,
             retry=retry,
         )
         self.sides: dict[int, ServerSide] = {}
+        self.homes = SessionHomes()
+        self.refused: list[int] = []
         self._by_connection: dict[Connection, ServerSide] = {}
         self._world = world
         self._flushing = False
@@ -219,7 +247,6 @@ class ServerHost:
             assert isinstance(session, Session)
             self._by_connection[new] = ServerSide(self, new, session, len(self._by_connection))
         if connection is not None:
-            side = self._by_connection.get(connection)
             while True:
                 event = connection.next_event()
                 if event is None:
@@ -227,6 +254,7 @@ class ServerHost:
                     event = connection.next_event()
                 if event is None:
                     break
+                side = self._by_connection.get(connection)
                 if side is not None:
                     self._react(side, event)
         for data, address in packets:
@@ -241,7 +269,25 @@ class ServerHost:
             self.sides[number] = side
             assert isinstance(side.session, ServerSession)
             side.session.accept(self.sim.now)
+            self.homes.add(side.connection)
+        elif isinstance(event, ResumeReceived):
+            self._resume(side, event)
+            return
         side.record(event)
+
+    def _resume(self, fresh: ServerSide, event: ResumeReceived) -> None:
+        """A client wants its session to go on on the connection of `fresh`."""
+        try:
+            before = self.homes.take_over(event.session_id, fresh.connection, self.sim.now)
+        except ProtocolError as error:
+            self.refused.append(error.code)
+            return
+        side = next(one for one in self.sides.values() if one.connection is before)
+        del self._by_connection[before]
+        self._by_connection[fresh.connection] = side
+        side.connection = fresh.connection
+        for data, address in self.endpoint.flush(before, self.sim.now):
+            self._world.to_client(data, address)
 
 
 class EndpointWorld:
@@ -277,9 +323,9 @@ class EndpointWorld:
         self.clients.append(host)
         return host
 
-    def to_server(self, client: ClientHost, data: bytes) -> None:
+    def to_server(self, client: ClientHost, data: bytes, source: Address) -> None:
         """A client's UDP payload enters its path."""
-        source, size = client.address, len(data) + IP_UDP_BYTES
+        size = len(data) + IP_UDP_BYTES
         self._homes[source] = client
         client.packets["b2a"].append((self.sim.now - self.start, size))
         for at in client.links["b2a"].send(self.sim.now, size):

@@ -53,6 +53,9 @@ class FakeSession:
         assert self.started_at is None
         self.started_at = now
 
+    def path_lost(self, now: float) -> bool:
+        return False
+
     def receive_datagram(self, data: bytes, now: float) -> None:
         self.datagrams.append(data)
         self.datagram_times.append(now)

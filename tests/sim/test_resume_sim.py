@@ -1,0 +1,147 @@
+"""Calls over real QUIC whose path breaks at any time, in virtual time. Every failure message carries the seed.
+
+`VOICESTREAM_BREAKS=200 python -m pytest tests/sim/test_resume_sim.py -s` runs that many breaks and prints what became of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from voicestream import events
+from voicestream.core.path_watch import PathState, PathWatch
+from voicestream.core.playout import Gap, OrderedReader
+from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld, ServerSide
+from voicestream.testing.profile import LinkProfile, NetworkProfile
+from voicestream.testing.side import CallSide
+
+BREAKS = int(os.environ.get("VOICESTREAM_BREAKS", "12"))
+CALLS = max(1, BREAKS // 4)
+"""Four breaks each."""
+
+
+class Keeper:
+    """What a client does about its path, every 100 ms."""
+
+    def __init__(self, client: ClientHost) -> None:
+        self.client = client
+        self.watch = PathWatch()
+        self.lost_at: list[float] = []
+        self.dials = 0
+        self._resumes = 0
+        self._look()
+
+    def _look(self) -> None:
+        client, now = self.client, self.client.sim.now
+        connection = client.connection
+        broken = connection.is_closed or client.session.is_detached
+        if self.watch.look(now, connection.hearing.unanswered_since, broken=broken) and self.watch.state is PathState.LOST:
+            self.lost_at.append(now)
+        if self.watch.timed_out(now) and not client.session.is_closed:
+            client.give_up_dial()
+            self.watch.failed(now)
+        if len(client.seen(events.Resumed)) > self._resumes:
+            self._resumes += 1
+            self.watch.resumed()
+        if self.watch.dial_due(now) and not client.session.is_closed:
+            self.dials += 1
+            client.redial()
+            self.watch.dialled(now)
+        client.sim.after(0.1, self._look)
+
+
+class Reading:
+    """Takes a track in order, and keeps what it was given."""
+
+    def __init__(self, side: CallSide) -> None:
+        self.pts: list[int] = []
+        self.payloads: dict[int, bytes] = {}
+        self.gaps: list[Gap] = []
+        self._side = side
+        self._reader = OrderedReader(150, 3000)
+        side.session.receivers[0].attach_ordered(self._reader)
+        self._take()
+
+    def _take(self) -> None:
+        sim = self._side.sim
+        while (item := self._reader.next(sim.now)) is not None:
+            if isinstance(item, Gap):
+                self.gaps.append(item)
+            else:
+                self.pts.append(item.pts)
+                self.payloads[item.pts] = item.payload
+        sim.after(0.02, self._take)
+
+
+def breaks(rng: random.Random) -> tuple[tuple[float, float], ...]:
+    """Four outages of 1 to 10 s, with something between them."""
+    found, at = [], 3.0
+    for _ in range(4):
+        at += rng.uniform(2.0, 8.0)
+        seconds = rng.uniform(1.0, 10.0)
+        found.append((at, seconds))
+        at += seconds + 6.0
+    return tuple(found)
+
+
+def in_a_short_break(world: EndpointWorld, at: float, outages: tuple[tuple[float, float], ...]) -> bool:
+    """Whether something was said in a break that is over before the path is taken for lost, or on its edge."""
+    return any(start - 0.1 <= at - world.start <= start + seconds + 0.1 and seconds < 2.5 for start, seconds in outages)
+
+
+def broken_call(seed: int) -> tuple[EndpointWorld, ClientHost, ServerSide, Keeper, tuple[tuple[float, float], ...]]:
+    outages = breaks(random.Random(seed))
+    world = EndpointWorld(seed=seed)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=30, loss=0.005, outages=outages)))
+    world.open(client)
+    return world, client, world.server.sides[0], Keeper(client), outages
+
+
+@pytest.mark.parametrize("seed", range(1, CALLS + 1))
+def test_random_breaks_lose_nothing_repeat_nothing_and_keep_the_order(seed: int) -> None:
+    world, client, server, keeper, outages = broken_call(seed)
+    sides = (client, server)
+    readings = [Reading(side) for side in sides]
+    session_id = client.session.session_id
+    end = world.start + outages[-1][0] + outages[-1][1] + 2
+    for side in sides:
+        side.speak(stop=end)
+    number = 0
+    while world.sim.now < end:
+        for side in sides:
+            side.session.send_event(b"%d" % number, world.sim.now, kind=1)
+            side.flush()
+        number += 1
+        world.run(0.5)
+    world.run(12)
+    check = world.sim.check
+    resumes = client.seen(events.Resumed)
+    check(not client.session.is_closed and not server.session.is_closed, f"a session was closed: {client.events[-2:]} {server.events[-2:]}")
+    check(client.session.session_id == session_id, "the session is another one")
+    check(world.server.refused == [], f"refused: {world.server.refused}")
+    check(len(resumes) >= sum(seconds > 2.5 for _, seconds in outages), f"{len(resumes)} resumes, {keeper.dials} dials, {outages}")
+    for side, reading in zip(sides, readings, strict=True):
+        assert side.other is not None
+        sent = side.other.talkers[0].sent
+        check(reading.pts == sorted(set(reading.pts)), f"{side.name}: something came twice or out of order")
+        check(all(sent[pts].payload == payload for pts, payload in reading.payloads.items()), f"{side.name}: other bytes than were sent")
+        missing = sum(pts not in reading.payloads for pts in sent if not in_a_short_break(world, sent[pts].at, outages))
+        check(missing <= 0.01 * len(sent), f"{side.name}: {missing} of {len(sent)} frames are missing, {reading.gaps}")
+        orders = [int(event.payload) for _, event in side.seen(events.EventReceived)]
+        check(orders == list(range(number)), f"{side.name}: events {orders}")
+        print(f"\nseed {seed} {side.name}: {len(resumes)} resumes of {len(outages)} breaks, {missing} of {len(sent)} missing", end="")
+
+
+def test_a_connection_that_the_client_has_left_is_closed_as_superseded() -> None:
+    world = EndpointWorld(seed=5)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    server = world.server.sides[0]
+    first = server.connection
+    client.redial()
+    world.run(1.0)
+    world.sim.check(client.seen(events.Resumed) != [] and server.seen(events.Resumed) != [], "there was no resumption")
+    world.sim.check(server.connection is not first and first.is_closed, "the old connection lives on")
+    world.sim.check(first.is_terminated, "the old connection says nothing")

@@ -1,0 +1,88 @@
+"""When a path is dead and when to dial."""
+
+from __future__ import annotations
+
+import pytest
+
+from voicestream.core.path_watch import PathState, PathWatch
+
+
+@pytest.mark.parametrize(
+    ("silence", "state"),
+    [(None, "connected"), (0.59, "connected"), (0.6, "degraded"), (1.99, "degraded"), (2.0, "lost")],
+)
+def test_the_state_follows_the_silence(silence: float | None, state: str) -> None:
+    watch = PathWatch()
+    watch.look(silence or 0.0, None if silence is None else 0.0)
+    assert watch.state.value == state
+    assert watch.dial_due(100.0) is (state == "lost")
+
+
+def test_an_error_of_the_socket_is_enough() -> None:
+    watch = PathWatch()
+    assert watch.look(1.0, None, broken=True)
+    assert watch.dial_due(1.0)
+
+
+def test_dials_become_rarer_and_each_gets_its_time() -> None:
+    watch = PathWatch()
+    now, pauses = 10.0, []
+    watch.look(now, 0.0)
+    for _ in range(7):
+        assert watch.dial_due(now)
+        watch.dialled(now)
+        assert not watch.dial_due(now + 3.9)
+        assert not watch.timed_out(now + 3.9)
+        assert watch.timed_out(now + 4.0)
+        failed = now + 4.0
+        watch.failed(failed)
+        now = failed
+        while not watch.dial_due(now):
+            now += 0.125
+        pauses.append(now - failed)
+    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert watch.attempts == 7
+
+
+def test_a_hint_that_the_network_is_back_ends_the_pause() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    watch.dialled(10.0)
+    watch.failed(10.0)
+    assert not watch.dial_due(10.1)
+    watch.hurry(10.1)
+    assert watch.dial_due(10.1)
+
+
+def test_a_lost_path_that_answers_again_is_resumed_at_once_on_a_new_connection() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    watch.dialled(10.0)
+    assert not watch.look(10.5, None)
+    assert watch.timed_out(10.5), "what was dialled into the void is not waited for"
+    watch.failed(10.5)
+    assert watch.dial_due(10.5)
+    watch.dialled(10.5)
+    watch.resumed()
+    assert watch.state is PathState.CONNECTED
+    assert not watch.dial_due(99.0)
+
+
+def test_an_old_path_serves_on_when_the_far_end_takes_no_new_connection() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    watch.look(10.1, None)
+    watch.dialled(10.1)
+    watch.failed(14.1)
+    assert watch.state is PathState.CONNECTED
+
+
+def test_the_next_loss_begins_anew() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    watch.dialled(10.0)
+    watch.resumed()
+    assert not watch.look(10.5, None)
+    watch.look(20.0, 17.0)
+    assert watch.attempts == 0
+    assert watch.dial_due(20.0)

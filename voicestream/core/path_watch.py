@@ -1,0 +1,116 @@
+"""When a client takes its path for dead, and when it dials anew: no sooner than it must, and neither too often nor for ever."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+__all__ = ["DEGRADED_AFTER", "LOST_AFTER", "PathState", "PathWatch"]
+
+DEGRADED_AFTER: Final = 0.6
+"""Seconds without an answer after which the path is called degraded."""
+
+LOST_AFTER: Final = 2.0
+"""Seconds without an answer after which another connection is dialled, beside the old one."""
+
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 4.0
+"""Seconds between a dial that failed and the next one: they double."""
+
+ATTEMPT_TIME: Final = 4.0
+"""Seconds that one dial gets."""
+
+
+class PathState(enum.Enum):
+    """How the path to the far end looks."""
+
+    CONNECTED = "connected"
+    DEGRADED = "degraded"
+    LOST = "lost"
+
+
+class PathWatch:
+    """Watches one session's path.
+
+    A path that was lost stays so until the session has been resumed on a new connection, even when the old one answers again:
+    only a resumption brings what was missed. Should it not come about although the far end can be heard, the old path serves on.
+
+    Attributes:
+        state: How it looks.
+        attempts: Dials since the path was lost.
+    """
+
+    __slots__ = ("_answered", "_dialling_until", "_next_at", "_pause", "_sure", "attempts", "state")
+
+    def __init__(self) -> None:
+        self.state = PathState.CONNECTED
+        self.attempts = 0
+        self._next_at = 0.0
+        self._pause = FIRST_PAUSE
+        self._dialling_until: float | None = None
+        self._answered = False
+        self._sure = False
+
+    def look(self, now: float, unanswered_since: float | None, *, broken: bool = False) -> bool:
+        """Look at the path; returns whether `state` changed.
+
+        Args:
+            now: Monotonic seconds.
+            unanswered_since: Since when the far end has owed an answer, or None.
+            broken: The connection is over, or its socket reports an error.
+        """
+        silence = 0.0 if unanswered_since is None else now - unanswered_since
+        before = self.state
+        if broken or silence >= LOST_AFTER:
+            self._answered = False
+            self.state = PathState.LOST
+            if before is not PathState.LOST:
+                self._begin(now)
+        elif before is PathState.LOST:
+            if silence < DEGRADED_AFTER and not self._answered:
+                self._answered = True
+                self.hurry(now)
+        else:
+            self.state = PathState.DEGRADED if silence >= DEGRADED_AFTER else PathState.CONNECTED
+        return self.state is not before
+
+    def dial_due(self, now: float) -> bool:
+        """Whether a new connection should be dialled now; call `dialled` then."""
+        return self.state is PathState.LOST and self._dialling_until is None and now >= self._next_at
+
+    def dialled(self, now: float) -> None:
+        """A dial begins."""
+        self.attempts += 1
+        self._dialling_until = now + ATTEMPT_TIME
+        self._sure = self._answered
+
+    def timed_out(self, now: float) -> bool:
+        """Whether the dial under way has had its time; call `failed` then."""
+        return self._dialling_until is not None and now >= self._dialling_until
+
+    def failed(self, now: float) -> None:
+        """The dial came to nothing."""
+        if self._sure and self._answered:
+            self.resumed()
+            return
+        self._dialling_until = None
+        self._next_at = now if self._answered else now + self._pause
+        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
+
+    def resumed(self) -> None:
+        """The session goes on."""
+        self.state = PathState.CONNECTED
+        self._dialling_until = None
+
+    def hurry(self, now: float) -> None:
+        """The network is there again: the next dial need not wait, and one that was begun without it has had its time."""
+        self._next_at = min(self._next_at, now)
+        self._pause = FIRST_PAUSE
+        if self._dialling_until is not None:
+            self._dialling_until = now
+
+    def _begin(self, now: float) -> None:
+        self.attempts = 0
+        self._pause = FIRST_PAUSE
+        self._next_at = now
+        self._dialling_until = None

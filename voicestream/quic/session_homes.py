@@ -1,0 +1,71 @@
+"""Which session is on which connection of a server, and how it gets to another one (specification section 11.3)."""
+
+from __future__ import annotations
+
+from voicestream.codepoints import ErrorCode
+from voicestream.errors import ProtocolError
+from voicestream.quic.connection import Connection
+from voicestream.session import ServerSession
+
+__all__ = ["SessionHomes"]
+
+
+class SessionHomes:
+    """The living sessions of one server by id."""
+
+    __slots__ = ("_homes",)
+
+    def __init__(self) -> None:
+        self._homes: dict[bytes, tuple[ServerSession, Connection]] = {}
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+    def add(self, connection: Connection) -> None:
+        """The session of a connection was accepted: from now on it outlives its connection."""
+        session = connection.session
+        if isinstance(session, ServerSession) and session.session_id is not None:
+            connection.keeps_session = True
+            self._homes[session.session_id] = (session, connection)
+
+    def remove(self, session_id: bytes) -> None:
+        """A session is over."""
+        self._homes.pop(session_id, None)
+
+    def find(self, session_id: bytes) -> ServerSession | None:
+        """The living session of this name, or None."""
+        found = self._homes.get(session_id)
+        return None if found is None or found[0].is_closed else found[0]
+
+    def take_over(self, session_id: bytes, connection: Connection, now: float, *, identity: bytes = b"") -> Connection:
+        """Bring a session to the connection on which a client has asked for it.
+
+        Args:
+            session_id: Named in `ResumeReceived`.
+            connection: Where that came.
+            now: Monotonic seconds.
+            identity: Who the client has just proved to be.
+
+        Returns:
+            The connection that the session was on, closed with SUPERSEDED; it is to be flushed.
+
+        Raises:
+            ProtocolError: The client may not, as `ServerSession.take_over` says, or there is no such session. The request has
+                been rejected.
+        """
+        fresh = connection.session
+        assert isinstance(fresh, ServerSession)
+        session = self.find(session_id)
+        try:
+            if session is None:
+                raise ProtocolError(ErrorCode.SESSION_UNKNOWN, "there is no such session")
+            session.take_over(fresh, now, identity=identity)
+        except ProtocolError as error:
+            fresh.reject(now, error.code, error.reason)
+            raise
+        before = self._homes[session_id][1]
+        before.release(ErrorCode.SUPERSEDED, "the session goes on on another connection")
+        connection.adopt(session)
+        connection.keeps_session = True
+        self._homes[session_id] = (session, connection)
+        return before

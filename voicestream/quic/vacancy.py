@@ -1,0 +1,114 @@
+"""A connection between two sessions: one that has let its session go, and one that gets it when its handshake is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from voicestream.events import Event
+from voicestream.quic.streams import SessionPort
+
+__all__ = ["Hearing", "Pending", "Vacant"]
+
+
+class Vacant:
+    """Takes the place of a session that is not there: takes everything and says nothing."""
+
+    __slots__ = ()
+
+    @property
+    def is_closed(self) -> bool:
+        """Nothing can be over that has not begun."""
+        return False
+
+    @property
+    def target_bps(self) -> float:
+        """What nobody needs."""
+        return 0.0
+
+    def path_lost(self, now: float) -> bool:
+        """There is nothing to keep."""
+        return False
+
+    def start(self, now: float) -> None:
+        """Nothing begins."""
+
+    def receive_datagram(self, data: bytes, now: float) -> None:
+        """Not taken."""
+
+    def receive_control(self, data: bytes, now: float, fin: bool = False) -> None:
+        """Not taken."""
+
+    def receive_stream(self, stream_key: int, data: bytes, fin: bool, now: float) -> None:
+        """Not taken."""
+
+    def reset_stream(self, stream_key: int, now: float) -> None:
+        """Not taken."""
+
+    def transport_closed(self, now: float, code: int, reason: str = "", *, remote: bool = True) -> None:
+        """Nothing ends."""
+
+    def handle_timer(self, now: float) -> None:
+        """Nothing is due."""
+
+    def next_timer(self) -> float | None:
+        """Never."""
+        return None
+
+    def datagrams_to_send(self, now: float) -> Sequence[bytes]:
+        """None."""
+        return ()
+
+    def control_to_send(self) -> bytes:
+        """None."""
+        return b""
+
+    def streams_to_send(self, now: float) -> Sequence[tuple[int, bytes, bool]]:
+        """None."""
+        return ()
+
+    def streams_to_stop(self) -> Sequence[tuple[int, int]]:
+        """None."""
+        return ()
+
+    def next_event(self) -> Event | None:
+        """None."""
+        return None
+
+    def close(self, now: float, code: int = 0, reason: str = "", may_resume: bool = False) -> None:
+        """Nothing ends."""
+
+
+class Pending(Vacant):
+    """A session that is still on another connection, and comes to this one when its handshake is complete.
+
+    Args:
+        take_up: Called then with the time; takes the session from where it is, has it ask for its resumption, and returns it.
+    """
+
+    __slots__ = ("take_up",)
+
+    def __init__(self, take_up: Callable[[float], SessionPort]) -> None:
+        self.take_up = take_up
+
+
+class Hearing:
+    """How long the far end has owed an answer.
+
+    Attributes:
+        unanswered_since: When the first packet left that calls for an answer and after which nothing has been heard; None if the
+            far end owes none.
+    """
+
+    __slots__ = ("unanswered_since",)
+
+    def __init__(self) -> None:
+        self.unanswered_since: float | None = None
+
+    def heard(self) -> None:
+        """A packet of the far end has come."""
+        self.unanswered_since = None
+
+    def sent(self, now: float) -> None:
+        """A packet leaves that calls for an answer."""
+        if self.unanswered_since is None:
+            self.unanswered_since = now
