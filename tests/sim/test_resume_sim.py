@@ -93,7 +93,7 @@ def in_a_short_break(world: EndpointWorld, at: float, outages: tuple[tuple[float
 
 def broken_call(seed: int) -> tuple[EndpointWorld, ClientHost, ServerSide, Keeper, tuple[tuple[float, float], ...]]:
     outages = breaks(random.Random(seed))
-    world = EndpointWorld(seed=seed)
+    world = EndpointWorld(seed=seed, resumable=True)
     client = world.client(NetworkProfile.both(LinkProfile(delay_ms=30, loss=0.005, outages=outages)))
     world.open(client)
     return world, client, world.server.sides[0], Keeper(client), outages
@@ -135,7 +135,7 @@ def test_random_breaks_lose_nothing_repeat_nothing_and_keep_the_order(seed: int)
 
 
 def test_a_connection_that_the_client_has_left_is_closed_as_superseded() -> None:
-    world = EndpointWorld(seed=5)
+    world = EndpointWorld(seed=5, resumable=True)
     client = world.client(LinkProfile(delay_ms=20))
     world.open(client)
     server = world.server.sides[0]

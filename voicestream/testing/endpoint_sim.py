@@ -196,7 +196,7 @@ class ServerHost:
         refused: Codes with which resumptions were refused.
     """
 
-    def __init__(self, world: EndpointWorld, config: SessionConfig, *, retry: bool) -> None:
+    def __init__(self, world: EndpointWorld, config: SessionConfig, *, retry: bool, resumable: bool) -> None:
         self.sim = world.sim
         entropy = self.sim.entropy("server")
         sealer = TokenSealer(entropy(32))
@@ -209,6 +209,7 @@ class ServerHost:
         )
         self.sides: dict[int, ServerSide] = {}
         self.homes = SessionHomes()
+        self._resumable = resumable
         self.refused: list[int] = []
         self._by_connection: dict[Connection, ServerSide] = {}
         self._world = world
@@ -269,7 +270,8 @@ class ServerHost:
             self.sides[number] = side
             assert isinstance(side.session, ServerSession)
             side.session.accept(self.sim.now)
-            self.homes.add(side.connection)
+            if self._resumable:
+                self.homes.add(side.connection)
         elif isinstance(event, ResumeReceived):
             self._resume(side, event)
             return
@@ -297,6 +299,7 @@ class EndpointWorld:
         seed: Of links and entropy.
         config: Of all sessions.
         retry: The server makes each client prove its address.
+        resumable: The server keeps sessions whose connection breaks.
         start: Virtual time at the beginning, in seconds.
 
     Attributes:
@@ -306,13 +309,15 @@ class EndpointWorld:
         misrouted: Packets of the server to an address that was never a client's.
     """
 
-    def __init__(self, *, seed: int = 0, config: SessionConfig | None = None, retry: bool = False, start: float = 1000.0) -> None:
+    def __init__(
+        self, *, seed: int = 0, config: SessionConfig | None = None, retry: bool = False, resumable: bool = False, start: float = 1000.0
+    ) -> None:
         self.sim = Simulation(seed, start=start)
         self.start = start
         self.config = config or SessionConfig()
         self.clients: list[ClientHost] = []
         self.misrouted = 0
-        self.server = ServerHost(self, self.config, retry=retry)
+        self.server = ServerHost(self, self.config, retry=retry, resumable=resumable)
         self._homes: dict[Address, ClientHost] = {}
 
     def client(self, profile: NetworkProfile | LinkProfile | None = None, *, config: SessionConfig | None = None) -> ClientHost:
