@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from voicestream import events
+from voicestream.quic.endpoint import Address
 from voicestream.testing.endpoint_sim import SERVER_ADDRESS, ClientHost, EndpointWorld
 from voicestream.testing.fuzz_inputs import mutate
 from voicestream.testing.profile import LinkProfile
@@ -15,9 +16,9 @@ def recorded(world: EndpointWorld) -> list[bytes]:
     packets: list[bytes] = []
     to_server, to_client = world.to_server, world.to_client
 
-    def up(client: ClientHost, data: bytes) -> None:
+    def up(client: ClientHost, data: bytes, source: Address) -> None:
         packets.append(data)
-        to_server(client, data)
+        to_server(client, data, source)
 
     def down(data: bytes, address: tuple[object, ...]) -> None:
         packets.append(data)

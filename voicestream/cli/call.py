@@ -18,7 +18,7 @@ from voicestream.audio.files import WavWriter, load_wav, read_wav
 from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
 from voicestream.cli.errors import user_values
 from voicestream.cli.meter import Meter
-from voicestream.cli.options import Commands, add_coding, bounded, fingerprint
+from voicestream.cli.options import Commands, add_coding, bitrates, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
 from voicestream.config import PTS_UNIT_MS
 from voicestream.errors import AudioError, InsecureWarning
@@ -100,6 +100,7 @@ async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> d
 
 
 def _connecting(options: argparse.Namespace, rate: int) -> voicestream.connect:
+    bitrate_bps, allowed = bitrates(options)
     return voicestream.connect(
         options.url,
         token=options.token or None,
@@ -107,7 +108,8 @@ def _connecting(options: argparse.Namespace, rate: int) -> voicestream.connect:
         pin=options.pin,
         insecure=options.insecure,
         sample_rate_hz=rate,
-        bitrate_bps=options.bitrate,
+        bitrate_bps=bitrate_bps,
+        rate=allowed,
         frame_ms=options.frame_ms,
         lookahead_ms=options.lookahead_ms,
         dtx=options.dtx,

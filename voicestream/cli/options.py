@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from voicestream.config import FRAME_MS_CHOICES
+from voicestream.config import FRAME_MS_CHOICES, RateConfig
 from voicestream.quic.certificates import parse_fingerprint
 
 __all__ = ["Commands", "add_coding", "bounded", "fingerprint"]
@@ -38,8 +38,20 @@ def fingerprint(text: str) -> bytes:
         raise argparse.ArgumentTypeError(f"must be 64 hexadecimal digits, not {text!r}") from None
 
 
+def bitrates(options: argparse.Namespace) -> tuple[int, RateConfig]:
+    """Where the codec begins and what it may use: a bitrate that the user names is the highest, not only the first."""
+    if options.bitrate is None:
+        return 40000, RateConfig()
+    return options.bitrate, RateConfig(max_bitrate_bps=options.bitrate)
+
+
 def add_coding(parser: argparse.ArgumentParser) -> None:
     """Options of the encoder."""
     bitrate = bounded(8000, 64000, "bit/s")
-    parser.add_argument("--bitrate", type=bitrate, default=40000, metavar="BPS", help="codec bitrate, 8000 to 64000 (40000)")
+    parser.add_argument(
+        "--bitrate",
+        type=bitrate,
+        metavar="BPS",
+        help="highest codec bitrate, 8000 to 64000; the network's state may lower it (begins at 40000, goes up to 64000)",
+    )
     parser.add_argument("--frame-ms", type=int, choices=FRAME_MS_CHOICES, default=20, help="length of a frame (20)")

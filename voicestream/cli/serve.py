@@ -19,7 +19,7 @@ from voicestream.audio.files import WavWriter, read_wav
 from voicestream.cli.cert import LOCAL_NAMES
 from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
 from voicestream.cli.errors import sentence, user_values
-from voicestream.cli.options import Commands, add_coding, bounded
+from voicestream.cli.options import Commands, add_coding, bitrates, bounded
 from voicestream.cli.signals import polite_stop
 from voicestream.errors import CallClosed, VoiceStreamError
 from voicestream.quic.certificates import make_certificate, write_certificate
@@ -137,6 +137,7 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
     with polite_stop() as stop:
         first_call = asyncio.Event()
         desk = _Desk(echo=options.echo, speech=speech, folder=options.record, tell=tell, after_call=first_call.set)
+        bitrate_bps, allowed = bitrates(options)
         serving = voicestream.serve(
             desk.take,
             options.host,
@@ -144,7 +145,8 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
             certfile=identity.certfile,
             keyfile=identity.keyfile,
             sample_rate_hz=SAMPLE_RATE_HZ,
-            bitrate_bps=options.bitrate,
+            bitrate_bps=bitrate_bps,
+            rate=allowed,
             frame_ms=options.frame_ms,
         )
         with user_values():

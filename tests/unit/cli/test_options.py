@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from voicestream.cli.options import add_coding, bounded, fingerprint
+from voicestream.cli.options import add_coding, bitrates, bounded, fingerprint
 
 
 @pytest.mark.parametrize(("text", "value"), [("20", 20), ("500", 500), (" 42 ", 42)])
@@ -33,3 +33,12 @@ def test_coding_out_of_range_is_a_usage_error(words: list[str], capsys: pytest.C
     with pytest.raises(SystemExit, match="2"):
         parser.parse_args(words)
     assert words[0] in capsys.readouterr().err
+
+
+def test_a_bitrate_that_the_user_names_is_the_highest_and_not_only_the_first() -> None:
+    parser = argparse.ArgumentParser()
+    add_coding(parser)
+    bitrate_bps, rate = bitrates(parser.parse_args(["--bitrate", "32000"]))
+    assert (bitrate_bps, rate.max_bitrate_bps) == (32000, 32000)
+    bitrate_bps, rate = bitrates(parser.parse_args([]))
+    assert (bitrate_bps, rate.max_bitrate_bps) == (40000, 64000)
