@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AudioBlock", "FrameBlocks", "FrameReader"]
 
-MAX_FRAMES: Final = 500
-"""Frames held for a consumer that does not keep up: 10 s of 20 ms; the oldest become a gap."""
+MAX_FRAMES: Final = 3000
+"""Frames held for a consumer that does not keep up, or behind what is still missing after a break: 60 s of 20 ms; the oldest
+become a gap."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,7 @@ class AudioBlock:
         duration_ms: Its length.
         pcm: Samples, int16, of shape (n,) or (n, channels); None with ``decode=False``.
         payload: The coded frame with ``decode=False``; None otherwise and in a gap.
+        replayed: It was given before, and once more since `replay_ms` was asked for and the path has been lost since.
         gap: Something of this stretch did not arrive in time: with PCM it is silence there, coded it is all missing.
     """
 
@@ -44,6 +46,7 @@ class AudioBlock:
     pcm: NDArray[np.int16] | None = None
     payload: bytes | None = None
     gap: bool = False
+    replayed: bool = False
 
     @property
     def at(self) -> float:
@@ -53,7 +56,7 @@ class AudioBlock:
 
 def _coded(item: MediaFrame | Gap) -> AudioBlock:
     if isinstance(item, MediaFrame):
-        return AudioBlock(pts=item.pts, duration_ms=item.units * PTS_UNIT_MS, payload=item.payload)
+        return AudioBlock(pts=item.pts, duration_ms=item.units * PTS_UNIT_MS, payload=item.payload, replayed=item.replayed)
     return AudioBlock(pts=item.from_pts, duration_ms=(item.to_pts - item.from_pts) * PTS_UNIT_MS, gap=True)
 
 
@@ -84,7 +87,7 @@ class FrameReader:
     def blocks(self, block_ms: int, decode: bool) -> FrameBlocks:
         """An iterator over what comes; see `Call.frames`."""
         self._open()
-        return FrameBlocks(self, self._decoder(block_ms) if decode else None)
+        return FrameBlocks(self, self._decoder(block_ms) if decode else None, self._decoder(block_ms) if decode else None)
 
     def _open(self) -> OrderedReader:
         if self._reader is None:
@@ -113,6 +116,8 @@ class FrameReader:
                 over = self._link.is_over
                 # When the call is over nothing that is missing will come: no gap is waited for.
                 item = reader.next(math.inf if over else now)
+                if isinstance(item, MediaFrame) and item.replayed:
+                    return item
                 if item is not None:
                     self.taken_pts = item.pts + item.units if isinstance(item, MediaFrame) else item.to_pts
                     if not over:
@@ -134,9 +139,10 @@ class FrameReader:
 class FrameBlocks:
     """Iterates over blocks, or coded frames where there is no decoder. Cancelling a wait loses nothing."""
 
-    __slots__ = ("_decoder", "_reader", "_ready")
+    __slots__ = ("_decoder", "_reader", "_ready", "_replayer")
 
-    def __init__(self, reader: FrameReader, decoder: OrderedDecoder | None) -> None:
+    def __init__(self, reader: FrameReader, decoder: OrderedDecoder | None, replayer: OrderedDecoder | None = None) -> None:
+        self._replayer = replayer
         self._reader = reader
         self._decoder = decoder
         self._ready: deque[AudioBlock] = deque()
@@ -160,10 +166,19 @@ class FrameBlocks:
         if self._decoder is None:
             self._ready.append(_coded(item))
             return
+        if isinstance(item, MediaFrame) and item.replayed:
+            self._take_replayed(item)
+            return
         self._ready.extend(_decoded(block) for block in self._decoder.push(item))
         if isinstance(item, MediaFrame) and item.talkspurt_end:
             # What was said last is not held back until the next words fill its block.
             self._flush(self._decoder)
+
+    def _take_replayed(self, item: MediaFrame) -> None:
+        """What comes once more has a decoder of its own: it lies in the past of the other one."""
+        if self._replayer is not None:
+            blocks = [*self._replayer.push(item), *self._replayer.flush()]
+            self._ready.extend(replace(_decoded(block), replayed=True) for block in blocks)
 
     def _flush(self, decoder: OrderedDecoder) -> bool:
         blocks = decoder.flush()

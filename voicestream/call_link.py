@@ -42,11 +42,28 @@ class Owner(Protocol):
 class CallLink:
     """Access to the session under the transport's lock, from any thread."""
 
-    __slots__ = ("_ending", "_owner")
+    __slots__ = ("_ending", "_owner", "_session")
 
     def __init__(self, owner: Owner, ending: Ending) -> None:
         self._owner = owner
         self._ending = ending
+        # The connection knows of its session only what it needs to carry it. The session may outlive it.
+        self._session = cast("Session", owner.connection.session)
+
+    def move(self, owner: Owner) -> None:
+        """The session goes on on another connection, whose owner has the same lock."""
+        self._owner = owner
+
+    @property
+    def _is_carried(self) -> bool:
+        """Whether the connection has the session, or had it to the end."""
+        carried: object = self._owner.connection.session
+        return carried is self._session
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether the session is without a connection and waits to be resumed."""
+        return self._session.is_detached
 
     def now(self) -> float:
         """The session's clock: monotonic seconds."""
@@ -59,7 +76,11 @@ class CallLink:
     def next_event(self) -> Event | None:
         """What the connection has to tell; None for nothing at present."""
         with self._owner.lock:
-            return self._owner.connection.next_event()
+            connection = self._owner.connection
+            event = connection.next_event()
+            if event is None and not self._is_carried:
+                event = self._session.next_event()
+            return event
 
     async def wait_closed(self) -> None:
         """Wait until the far end knows that the call is over, or can be taken to be gone."""
@@ -68,18 +89,17 @@ class CallLink:
     def close(self, code: int, reason: str) -> None:
         """End the session; nothing if it is over."""
         with self._owner.lock:
-            self._owner.connection.close(self._owner.clock(), code, reason)
+            connection = self._owner.connection
+            if self._is_carried:
+                connection.close(self._owner.clock(), code, reason)
+            else:
+                self._session.close(self._owner.clock(), code, reason)
         self.wake()
 
     @property
     def is_over(self) -> bool:
         """Whether nothing can be sent or received any more."""
-        return self._ending.closed or self._owner.connection.is_closed
-
-    @property
-    def _session(self) -> Session:
-        # The connection knows of its session only what it needs to carry it.
-        return cast("Session", self._owner.connection.session)
+        return self._ending.closed or self._session.is_closed
 
     @contextmanager
     def locked(self) -> Iterator[Session]:
@@ -96,7 +116,7 @@ class CallLink:
         """
         with self._owner.lock:
             self._ending.check()
-            if self._owner.connection.is_closed:
+            if self._session.is_closed:
                 # Closed a moment ago; the event that tells how is still on its way.
                 raise CallClosedOK(ErrorCode.NO_ERROR, "the call is ending")
             yield self._session, self._owner.clock()

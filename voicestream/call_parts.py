@@ -24,9 +24,11 @@ from voicestream.events import (
     EventReceived,
     Finished,
     GoingAway,
+    PathLost,
     PlanChanged,
     QualityChanged,
     RemoteFinished,
+    Resumed,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +40,20 @@ __all__ = ["CallParts"]
 class CallParts:
     """Everything behind a `Call`."""
 
-    __slots__ = ("_began", "_ended", "_frames", "_reader", "ending", "inbox", "link", "options", "sender", "voice_track")
+    __slots__ = (
+        "_began",
+        "_ended",
+        "_frames",
+        "_reader",
+        "attendant",
+        "ending",
+        "inbox",
+        "link",
+        "lost_at",
+        "options",
+        "sender",
+        "voice_track",
+    )
 
     def __init__(self, link: CallLink, ending: Ending, options: CallOptions) -> None:
         limits = options.session.limits
@@ -47,6 +62,8 @@ class CallParts:
         self.link = link
         self.ending = ending
         self.options = options
+        self.lost_at: float | None = None
+        self.attendant: asyncio.Task[None] | None = None
         self.voice_track = options.voice_track.track_id
         self.inbox = EventInbox(ending, max_events=limits.undelivered_events, max_event_size=limits.max_event_size)
         self.sender = CallSender(link, ending, Voice(options.voice_track, options.audio))
@@ -117,10 +134,15 @@ class CallParts:
         """End the session and wait until it is over."""
         self.close_now(code, reason)
         await self.link.wait_closed()
+        if self.attendant is not None and not self.attendant.done():
+            await asyncio.wait([self.attendant])
 
     def close_now(self, code: int, reason: str) -> None:
         """End the session without waiting."""
         self.link.close(code, reason)
+        if self.link.is_over:
+            # Without a connection nobody else says so.
+            asyncio.get_running_loop().call_soon(self.pump)
 
     # For the numbers
 
@@ -169,13 +191,29 @@ class CallParts:
             case GoingAway():
                 data = {"reason": event.reason, "uri": event.uri, "retry_after": event.retry_after}
                 self.inbox.put(CallEvent(kind="going_away", data=data))
+            case PathLost():
+                # A client that watches its path has said so before.
+                if self.attendant is None:
+                    self.tell_lost()
+            case Resumed():
+                outage = 0.0 if self.lost_at is None else self.link.now() - self.lost_at
+                self.lost_at = None
+                self.inbox.put(CallEvent(kind="resumed", data={"outage": round(outage, 3)}))
             case Closed():
+                if event.code == ErrorCode.PATH_LOST:
+                    self.inbox.put(CallEvent(kind="gave_up"))
                 self._ended = self.link.now()
                 self.ending.set(event)
                 self.sender.on_closed()
                 self.inbox.wake()
             case _:
                 pass
+
+    def tell_lost(self, since: float | None = None) -> None:
+        """The path is lost, since a time if that is known."""
+        if self.lost_at is None:
+            self.lost_at = self.link.now() if since is None else since
+            self.inbox.put(CallEvent(kind="lost"))
 
     def _refuse_event(self, reason: str) -> None:
         self.close_now(ErrorCode.EVENT_ENCODING_ERROR, reason)  # VS-7.2-2

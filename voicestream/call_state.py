@@ -96,6 +96,12 @@ class Ending:
         if self._event is not None and self._event.code not in GOOD_ENDINGS:
             raise closed_error(self._event)
 
+    async def wait_for(self, seconds: float) -> bool:
+        """Wait for the end of the call, but no longer than that; returns whether it has ended."""
+        if self._event is None:
+            await self._signal.wait(seconds)
+        return self._event is not None
+
     async def wait(self) -> None:
         """Wait for the end of the call; never raises for the way it ended."""
         while self._event is None:

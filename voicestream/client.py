@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Final, Literal
 
 from voicestream.call import Call
 from voicestream.call_options import as_bytes, call_options
 from voicestream.client_dialing import Dialing, dial
+from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits, RateConfig, Track
+from voicestream.errors import CertificateError, ConnectError, RejectedError
 from voicestream.quic.configuration import ClientTls
 from voicestream.trace import Observer
 from voicestream.uri import parse_uri
 
 __all__ = ["connect"]
+
+DIAL_PATIENCE: Final = 60.0
+"""Seconds for which ``async for`` dials again after failures."""
+
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 8.0
+PASSING: Final = frozenset({ErrorCode.BUSY, ErrorCode.GOING_AWAY})
+"""A server that declines with one of these may take a later call."""
 
 
 class connect:
@@ -25,7 +36,18 @@ class connect:
         async with connect("voicestream://example.org/agent", token="...") as call:
             await call.send(pcm)
 
-    or ``call = await connect(...)`` and ``await call.close()`` in the end.
+    or ``call = await connect(...)`` and ``await call.close()`` in the end. A call survives breaks of its path by itself. To have
+    another call when one has ended with an error after all::
+
+        async for call in connect("voicestream://example.org/agent"):
+            try:
+                await converse(call)
+                break
+            except CallClosedError:
+                continue
+
+    Dials that fail there are repeated with growing pauses, up to `DIAL_PATIENCE` seconds; the last error is raised then. A server
+    that declines for good (`RejectedError`) and a wrong certificate are raised at once.
 
     Args:
         uri: ``voicestream://host[:port][/path][?query]``; the port is 4433 where none is given.
@@ -50,6 +72,8 @@ class connect:
         session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
         route_token: First connection id of the dial, 8 to 20 bytes, as a server or relay handed it out.
         open_timeout: Seconds until the call must have been taken.
+        resume: Dial anew when the path is lost, and go on with the session: what was missed meanwhile is sent again both ways.
+        replay_ms: How much of what was received before a break `frames` gives once more after it, marked; 0 to 2000.
         observer: Takes trace records of the call.
 
     Raises:
@@ -86,11 +110,11 @@ class connect:
         session_lifetime_s: float = 300.0,
         route_token: bytes | None = None,
         open_timeout: float = 10.0,
+        resume: bool = True,
+        replay_ms: int = 0,
         observer: Observer | None = None,
     ) -> None:
         target = parse_uri(uri)
-        if not 0 < open_timeout <= 600:
-            raise ValueError(f"open_timeout must be more than 0 and at most 600, not {open_timeout}")
         options = call_options(
             sample_rate_hz=sample_rate_hz,
             channels=channels,
@@ -108,9 +132,8 @@ class connect:
             metadata=metadata,
             observer=observer,
         )
-        tls = ClientTls(
-            server_name=server_name or target.host, cafile=None if cafile is None else Path(cafile), pin=pin, insecure=insecure
-        )
+        authorities = None if cafile is None else Path(cafile)
+        tls = ClientTls(server_name=server_name or target.host, cafile=authorities, pin=pin, insecure=insecure)
         self._dialing = Dialing(
             target=target,
             options=options,
@@ -118,6 +141,8 @@ class connect:
             token=as_bytes("token", token, 2048),
             route_token=route_token,
             open_timeout=open_timeout,
+            resume=resume,
+            replay_ms=replay_ms,
         )
         self._call: Call | None = None
 
@@ -127,6 +152,32 @@ class connect:
     async def __aenter__(self) -> Call:
         self._call = await self
         return self._call
+
+    async def __aiter__(self) -> AsyncIterator[Call]:
+        while True:
+            call = await self._patiently()
+            try:
+                yield call
+            finally:
+                await call.close()
+
+    async def _patiently(self) -> Call:
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + DIAL_PATIENCE, FIRST_PAUSE
+        while True:
+            try:
+                return await self
+            except CertificateError:
+                raise
+            except RejectedError as error:
+                if error.code not in PASSING or loop.time() >= deadline:
+                    raise
+                pause = max(pause, error.retry_after or 0.0)
+            except ConnectError:
+                if loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(min(pause, max(0.0, deadline - loop.time())))
+            pause = min(LONGEST_PAUSE, 2 * pause)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

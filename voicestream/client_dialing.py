@@ -11,6 +11,7 @@ from voicestream.call_link import CallLink
 from voicestream.call_options import CallInfo, CallOptions
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
+from voicestream.client_keeper import Keeper, Redial
 from voicestream.codepoints import error_name
 from voicestream.errors import ConnectError, RejectedError
 from voicestream.events import Accepted, Closed, Rejected
@@ -34,6 +35,8 @@ class Dialing:
         token: What the server knows this client by.
         route_token: First connection id of the dial, if one was handed out.
         open_timeout: Seconds until the call must have been taken.
+        resume: Take the session up again when its path is lost.
+        replay_ms: How much of what was received before a break is wanted once more.
     """
 
     target: CallUri
@@ -42,16 +45,35 @@ class Dialing:
     token: bytes
     route_token: bytes | None
     open_timeout: float
+    resume: bool = True
+    replay_ms: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.open_timeout <= 600:
+            raise ValueError(f"open_timeout must be more than 0 and at most 600, not {self.open_timeout}")
+        if not 0 <= self.replay_ms <= 2000:
+            raise ValueError(f"replay_ms must be 0 to 2000, not {self.replay_ms}")
+
+    def redial(self) -> Redial:
+        """How a lost path is replaced."""
+        return Redial(
+            host=self.target.host,
+            port=self.target.port,
+            tls=self.tls,
+            limits=self.options.session.limits,
+            route_token=self.route_token,
+            replay_ms=self.replay_ms,
+        )
 
 
 class _Answer:
     """Waits for the server's word, then hands the session's events to the call."""
 
-    __slots__ = ("_ending", "_link", "_options", "_server", "parts", "word")
+    __slots__ = ("_options", "_server", "ending", "link", "parts", "word")
 
     def __init__(self, dialing: Dialing, transport: ClientTransport) -> None:
-        self._ending = Ending()
-        self._link = CallLink(transport, self._ending)
+        self.ending = Ending()
+        self.link = CallLink(transport, self.ending)
         self._options = dialing.options
         self._server = dialing.target.authority
         self.parts: CallParts | None = None
@@ -59,11 +81,11 @@ class _Answer:
 
     def pump(self, _connection: Connection | None = None) -> None:
         """Deliver what the session has to tell. The transport calls this on the loop after anything has happened."""
-        while self.parts is None and (event := self._link.next_event()) is not None:
+        while self.parts is None and (event := self.link.next_event()) is not None:
             if self.word.done():
                 continue
             if isinstance(event, Accepted):
-                self.parts = CallParts(self._link, self._ending, self._options)
+                self.parts = CallParts(self.link, self.ending, self._options)
                 self.word.set_result(event)
             elif isinstance(event, Rejected):
                 error = RejectedError(
@@ -115,6 +137,8 @@ async def dial(dialing: Dialing) -> Call:
         transport.abort()
         raise word
     assert answer.parts is not None  # made before the word was passed on
+    if dialing.resume:
+        Keeper(dialing.redial(), answer.link, answer.parts, answer.ending, transport).begin()
     info = CallInfo(
         authority=target.authority,
         path=target.path,

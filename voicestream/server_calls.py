@@ -10,8 +10,10 @@ from voicestream.call_link import CallLink
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode
 from voicestream.core.resume import TokenSealer
+from voicestream.events import ResumeReceived
 from voicestream.quic.aio import Link, ServerTransport
 from voicestream.quic.configuration import ServerTls
+from voicestream.quic.session_homes import SessionHomes
 from voicestream.server_reception import SHUTTING_DOWN, Reception, Rules
 from voicestream.session import ServerSession
 
@@ -21,12 +23,15 @@ __all__ = ["ServerCalls"]
 class ServerCalls:
     """Takes the connections of one transport."""
 
-    __slots__ = ("_draining", "_leaving", "_receptions", "_rules", "_transport", "addresses", "closed")
+    __slots__ = ("_by_id", "_draining", "_homes", "_leaving", "_links", "_receptions", "_rules", "_transport", "addresses", "closed")
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._transport: ServerTransport | None = None
-        self._receptions: dict[Link, Reception] = {}
+        self._receptions: dict[Reception, None] = {}
+        self._links: dict[CallLink, Link] = {}
+        self._by_id: dict[bytes, Reception] = {}
+        self._homes = SessionHomes()
         self._draining = False
         self._leaving = asyncio.Lock()
         self.addresses: list[tuple[str, int]] = []
@@ -35,7 +40,7 @@ class ServerCalls:
     @property
     def calls(self) -> list[Call]:
         """Calls that have been taken and are not over."""
-        calls = (reception.call for reception in self._receptions.values())
+        calls = (reception.call for reception in self._receptions)
         return [call for call in calls if call is not None and not call.closed]
 
     async def listen(self, host: str, port: int, tls: ServerTls) -> None:
@@ -64,36 +69,68 @@ class ServerCalls:
                 return
             try:
                 await self._drain(drain_timeout)
-                await asyncio.gather(*(reception.stop() for reception in list(self._receptions.values())))
+                await asyncio.gather(*(reception.stop() for reception in list(self._receptions)))
                 await transport.close(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
             finally:
                 # Also when this is cancelled: whoever asks twice wants to leave at once.
-                for reception in list(self._receptions.values()):
+                for reception in list(self._receptions):
                     reception.cancel()
                 transport.abort()
                 self.closed.set()
 
     async def _drain(self, timeout: float) -> None:
         self._draining = True
-        for reception in list(self._receptions.values()):
+        for reception in list(self._receptions):
             reception.leave()
-        tasks = [reception.task for reception in self._receptions.values() if reception.task is not None]
+        tasks = [reception.task for reception in self._receptions if reception.task is not None]
         if tasks and timeout > 0:
             await asyncio.wait(tasks, timeout=timeout)
 
     def _welcome(self, link: Link) -> None:
         ending = Ending()
+        hold = CallLink(link, ending)
         reception = Reception(
             self._rules,
-            CallLink(link, ending),
+            hold,
             ending,
             link.remote_address,
+            sessions=self,
             draining=self._draining,
-            on_over=lambda: self._let_go(link),
+            on_over=self._let_go,
         )
-        self._receptions[link] = reception
+        self._receptions[reception] = None
+        self._links[hold] = link
         link.on_activity = reception.pump
         reception.pump()
 
-    def _let_go(self, link: Link) -> None:
-        self._receptions.pop(link, None)
+    def _let_go(self, reception: Reception) -> None:
+        self._receptions.pop(reception, None)
+        self._links.pop(reception.link, None)
+        session_id = reception.session_id
+        if session_id is not None and self._by_id.get(session_id) is reception:
+            del self._by_id[session_id]
+            self._homes.remove(session_id)
+
+    # Sessions that change their connection; see `Sessions`
+
+    def accepted(self, reception: Reception, link: CallLink) -> None:
+        """A session was accepted; the lock is held."""
+        if reception.session_id is not None:
+            self._by_id[reception.session_id] = reception
+            self._homes.add(self._links[link].connection)
+
+    def take_over(self, event: ResumeReceived, link: CallLink, *, identity: bytes) -> None:
+        """Move the session that is asked for to this connection.
+
+        Raises:
+            ProtocolError: It may not be; the client has been told.
+        """
+        new = self._links[link]
+        with new.lock:
+            before = self._homes.take_over(event.session_id, new.connection, new.clock(), identity=identity)
+        reception = self._by_id[event.session_id]
+        self._links[reception.link] = new
+        reception.move(new)
+        new.wake()
+        assert self._transport is not None
+        self._transport.wake_connection(before)

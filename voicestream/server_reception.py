@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from voicestream.call import Call
 from voicestream.call_link import CallLink
@@ -14,13 +15,14 @@ from voicestream.call_options import CallInfo, CallOptions
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode, error_name
-from voicestream.errors import CallClosed, RejectedError, StateError
+from voicestream.errors import CallClosed, ProtocolError, RejectedError, StateError
 from voicestream.events import Closed, HelloReceived, ResumeReceived
+from voicestream.quic.aio import Link
 from voicestream.quic.endpoint import Connection
 from voicestream.server_admission import Authenticate, admit
 from voicestream.session import ServerSession
 
-__all__ = ["Handler", "Reception", "Rules"]
+__all__ = ["Handler", "Reception", "Rules", "Sessions"]
 
 logger = logging.getLogger("voicestream.server")
 
@@ -50,10 +52,24 @@ class Rules:
     finish_timeout: float
 
 
+class Sessions(Protocol):
+    """Knows which reception looks after which session."""
+
+    def accepted(self, reception: Reception, link: CallLink) -> None:
+        """A session was accepted; the lock is held."""
+
+    def take_over(self, event: ResumeReceived, link: CallLink, *, identity: bytes) -> None:
+        """Move the session that is asked for to this connection.
+
+        Raises:
+            ProtocolError: It may not be; the client has been told.
+        """
+
+
 class Reception:
     """Takes one client's call and sees it through."""
 
-    __slots__ = ("_address", "_draining", "_ending", "_link", "_on_over", "_parts", "_rules", "call", "task")
+    __slots__ = ("_address", "_draining", "_ending", "_lifetime", "_link", "_on_over", "_parts", "_rules", "_sessions", "call", "task")
 
     def __init__(
         self,
@@ -62,8 +78,9 @@ class Reception:
         ending: Ending,
         address: tuple[str, int],
         *,
+        sessions: Sessions,
         draining: bool,
-        on_over: Callable[[], None],
+        on_over: Callable[[Reception], None],
     ) -> None:
         self._rules = rules
         self._link = link
@@ -71,9 +88,22 @@ class Reception:
         self._address = address
         self._draining = draining
         self._on_over = on_over
+        self._sessions = sessions
+        self._lifetime: asyncio.TimerHandle | None = None
         self._parts: CallParts | None = None
         self.call: Call | None = None
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def link(self) -> CallLink:
+        """The hold on the connection."""
+        return self._link
+
+    @property
+    def session_id(self) -> bytes | None:
+        """The session's name, once it has been accepted."""
+        with self._link.locked() as session:
+            return session.session_id
 
     def pump(self, _connection: Connection | None = None) -> None:
         """Deliver what the session has to tell. The transport calls this on the loop after anything has happened."""
@@ -81,19 +111,65 @@ class Reception:
             if isinstance(event, HelloReceived) and self.task is None:
                 self.task = asyncio.get_running_loop().create_task(self._run(event), name="voicestream call")
                 self.task.add_done_callback(self._check_over)
-            elif isinstance(event, ResumeReceived):
-                with self._link.locked() as session:
-                    cast(ServerSession, session).reject(self._link.now(), ErrorCode.SESSION_UNKNOWN, "there is no such session")
-                self._link.wake()
+            elif isinstance(event, ResumeReceived) and self.task is None:
+                self.task = asyncio.get_running_loop().create_task(self._resume(event), name="voicestream resume")
+                self.task.add_done_callback(self._check_over)
             elif isinstance(event, Closed):
                 self._ending.set(event)
         if self._parts is not None:
             self._parts.pump()
+            self._watch_lifetime()
         self._check_over()
 
     def _check_over(self, _task: asyncio.Task[None] | None = None) -> None:
         if self._ending.closed and (self.task is None or self.task.done()):
-            self._on_over()
+            self._on_over(self)
+
+    # A session that changes its connection
+
+    def move(self, link: Link) -> None:
+        """The call goes on on another connection."""
+        self._link.move(link)
+        link.on_activity = self.pump
+        self._address = link.remote_address
+        self.pump()
+
+    def _watch_lifetime(self) -> None:
+        """Without a connection nobody else keeps the session's time."""
+        if self._lifetime is not None:
+            self._lifetime.cancel()
+            self._lifetime = None
+        if not self._link.is_detached:
+            return
+        with self._link.locked() as session:
+            timer = session.next_timer()
+        if timer is not None:
+            delay = max(0.01, timer - self._link.now())
+            self._lifetime = asyncio.get_running_loop().call_later(delay, self._time_passed)
+
+    def _time_passed(self) -> None:
+        with self._link.locked() as session:
+            if session.is_detached:
+                session.handle_timer(self._link.now())
+        self.pump()
+
+    async def _resume(self, event: ResumeReceived) -> None:
+        """A client wants its session to go on here: who it is is checked again."""
+        hello = HelloReceived(authority=event.authority, path=event.path, token=event.token, metadata=b"")
+        verdict = await self._verdict(hello)
+        try:
+            if isinstance(verdict, RejectedError):
+                self._reject(verdict)
+            else:
+                self._sessions.take_over(event, self._link, identity=_identity(hello))
+        except ProtocolError as error:
+            logger.info("resumption from %s refused: %s", self._address[0], error)
+        except (CallClosed, StateError):
+            logger.debug("client %s gave up before its call was resumed", self._address[0])
+        finally:
+            # Whatever has come of it: this end of the connection has nothing more to say to anybody.
+            self._ending.set(Closed(code=ErrorCode.NO_ERROR, reason="", remote=False, may_resume=False))
+            self._link.wake()
 
     def leave(self) -> None:
         """Tell the client that the server is going away, or decline it if it has not been accepted yet."""
@@ -147,8 +223,9 @@ class Reception:
 
     def _accept(self, hello: HelloReceived, metadata: bytes) -> tuple[Call, CallParts]:
         with self._link.verbs() as (session, now):
-            cast(ServerSession, session).accept(now, metadata=metadata)
+            cast(ServerSession, session).accept(now, metadata=metadata, identity=_identity(hello))
             session_id = session.session_id
+            self._sessions.accepted(self, self._link)
         info = CallInfo(
             authority=hello.authority,
             path=hello.path,
@@ -205,6 +282,12 @@ class Reception:
             stats.received.frames,
             100 * stats.playout.concealed_share,
         )
+
+
+def _identity(hello: HelloReceived) -> bytes:
+    """Who calls whom, as far as `authenticate` can tell: the same token for the same place."""
+    parts = (hello.authority.encode(), hello.path.encode(), hello.token)
+    return hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in parts)).digest()
 
 
 def _is_being_cancelled() -> bool:

@@ -246,7 +246,7 @@ async def test_ends_without_a_common_track_part_with_the_reason(serve: Serve) ->
 
 async def test_a_server_that_closes_instead_of_answering_is_quoted(serve: Serve) -> None:
     async def authenticate(*values: Any) -> None:
-        (reception,) = loopback.server._calls._receptions.values()
+        (reception,) = loopback.server._calls._receptions
         reception._link.close(ErrorCode.BUSY, "not today")
 
     async with serve(sit, authenticate=authenticate) as loopback:
@@ -450,7 +450,7 @@ async def test_a_second_wish_to_leave_is_granted_at_once(serve: Serve) -> None:
 async def test_a_server_that_vanishes_is_noticed(serve: Serve) -> None:
     limits = voicestream.Limits(idle_timeout=1.0)
     async with serve(sit, drain_timeout=0) as loopback:
-        call = await loopback.connect(limits=limits)
+        call = await loopback.connect(limits=limits, resume=False)
         transport = call._parts.link._owner
         transport._port.close()
         await call.wait_closed()

@@ -31,8 +31,8 @@ class Bench:
         self.ordered: Any = None
         self.ending = Ending()
         receiver = SimpleNamespace(attach_ordered=self.attach)
-        session = SimpleNamespace(receivers={0: receiver}, report_played=lambda pts, now, track: self.reported.append(pts))
-        self.connection = SimpleNamespace(session=session, is_closed=False)
+        session = SimpleNamespace(receivers={0: receiver}, report_played=lambda pts, now, track: self.reported.append(pts), is_closed=False)
+        self.connection = SimpleNamespace(session=session)
         self.clock = asyncio.get_running_loop().time
         owner: Any = SimpleNamespace(lock=nullcontext(), clock=self.clock, wake=lambda: None, connection=self.connection)
         self.reader = FrameReader(CallLink(owner, self.ending), self.ending, TRACK, AudioConfig(sample_rate_hz=8000), 150)
@@ -51,7 +51,7 @@ class Bench:
         self.reader.arrived.notify()
 
     def close(self, code: int) -> None:
-        self.connection.is_closed = True
+        self.connection.session.is_closed = True
         self.ending.set(Closed(code=code, reason="", remote=True, may_resume=False))
         self.reader.arrived.notify()
 

@@ -36,8 +36,8 @@ class Bench:
         self.playout: Playout | None = None
         self.ending = Ending()
         receiver = SimpleNamespace(attach_playout=self.attach)
-        session = SimpleNamespace(receivers={0: receiver}, report_played=lambda pts, now, track: self.reported.append(pts))
-        self.connection = SimpleNamespace(session=session, is_closed=False)
+        session = SimpleNamespace(receivers={0: receiver}, report_played=lambda pts, now, track: self.reported.append(pts), is_closed=False)
+        self.connection = SimpleNamespace(session=session)
         owner: Any = SimpleNamespace(lock=nullcontext(), clock=lambda: self.now, wake=lambda: None, connection=self.connection)
         self.link = CallLink(owner, self.ending)
         audio = AudioConfig(sample_rate_hz=8000, channels=channels)
@@ -53,7 +53,7 @@ class Bench:
             self.playout.insert(frame, self.now, send_time=number * 0.02)
 
     def close(self, code: int) -> None:
-        self.connection.is_closed = True
+        self.connection.session.is_closed = True
         self.ending.set(Closed(code=code, reason="", remote=True, may_resume=False))
 
 

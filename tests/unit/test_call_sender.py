@@ -28,6 +28,7 @@ class NotingSession:
         self.sent: list[tuple[bytes, int, bool]] = []
         self.calls: list[tuple[Any, ...]] = []
         self.allowance = 0.0
+        self.is_closed = False
         self.next_pts = 0
         self.peer = SimpleNamespace(lookahead_ms=150)
         self.on_allowance: Callable[[], None] = lambda: None
@@ -80,7 +81,7 @@ class Bench:
         self.session = NotingSession()
         self.ending = Ending()
         self.wakes = 0
-        connection: Any = SimpleNamespace(session=self.session, is_closed=False)
+        connection: Any = SimpleNamespace(session=self.session)
         clock = asyncio.get_running_loop().time
         owner: Any = SimpleNamespace(lock=nullcontext(), clock=clock, wake=self.wake, connection=connection)
         self.link = CallLink(owner, self.ending)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -36,8 +37,8 @@ class ClientTransport(SocketOwner):
         on_activity: See `OnActivity`.
     """
 
-    def __init__(self, endpoint: ClientEndpoint, server: str, on_activity: OnActivity | None) -> None:
-        super().__init__()
+    def __init__(self, endpoint: ClientEndpoint, server: str, on_activity: OnActivity | None, lock: threading.RLock | None = None) -> None:
+        super().__init__(lock)
         self.endpoint = endpoint
         self.on_activity = on_activity
         self._server = server
@@ -58,6 +59,7 @@ class ClientTransport(SocketOwner):
         route_token: bytes | None = None,
         open_timeout: float = 10.0,
         on_activity: OnActivity | None = None,
+        lock: threading.RLock | None = None,
     ) -> ClientTransport:
         """Connect, trying the host's addresses in turn.
 
@@ -71,6 +73,7 @@ class ClientTransport(SocketOwner):
             route_token: See `ClientEndpoint`.
             open_timeout: Seconds for all of it.
             on_activity: See `OnActivity`.
+            lock: That of the transport whose session comes here; see `Pending`.
 
         Raises:
             ConnectError: No address answered as it should.
@@ -94,7 +97,7 @@ class ClientTransport(SocketOwner):
             endpoint = ClientEndpoint(
                 tls, session, entropy=entropy, limits=limits, route_token=route_token, server=server, handshake_timeout=patience
             )
-            transport = cls(endpoint, server, on_activity)
+            transport = cls(endpoint, server, on_activity, lock)
             try:
                 await transport.open(family, address)
                 return transport
@@ -152,6 +155,11 @@ class ClientTransport(SocketOwner):
             with self.lock:
                 self.connection.abort(clock(), code, reason)
                 self._transmit(self.connection, clock())
+            self._close_socket()
+
+    def drop(self) -> None:
+        """Close the socket without a word: the path is dead, or the session has gone elsewhere. In the loop's thread only."""
+        if self._is_open:
             self._close_socket()
 
     async def rebind(self) -> None:

@@ -226,12 +226,13 @@ class Connection:
         self.session = session
         self._streams = StreamTable(self._quic, session)
 
-    def release(self, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
+    def release(self, code: int, reason: str) -> None:
         """Let the session go, which is told by its owner, and close."""
-        self._let_go()
+        self.abandon()
         self._quic.close_with(code, reason)
 
-    def _let_go(self) -> None:
+    def abandon(self) -> None:
+        """Let the session go without a word: were the far end told, it would end the session with the connection."""
         self.adopt(Vacant())
         self._is_over = True
 
@@ -382,7 +383,7 @@ class Connection:
         self._is_over = True
         closed = closed_of(end)
         if self.keeps_session and closed.may_resume and self.session.path_lost(now):
-            self._let_go()
+            self.abandon()
             return
         if not self._is_up:
             # The session has not begun, and may yet on another connection.

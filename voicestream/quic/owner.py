@@ -35,8 +35,8 @@ class SocketOwner(abc.ABC):
         lock: Held, re-entrantly, for every operation on a connection or its session.
     """
 
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
+    def __init__(self, lock: threading.RLock | None = None) -> None:
+        self.lock = lock or threading.RLock()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._timer: asyncio.TimerHandle | None = None

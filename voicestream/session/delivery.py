@@ -110,6 +110,11 @@ class Delivery:
         heard = None if self.ordered is None else self.ordered.clear(0, to_pts, number)
         return heard if self.playout is None else self.playout.clear(from_pts, to_pts, number)
 
+    def hold_gaps(self, until: float) -> None:
+        """An ordered reader gives nothing up before that time."""
+        if self.ordered is not None:
+            self.ordered.hold_gaps(until)
+
     def resumed(self, now: float, longest: float) -> None:
         """On a new connection what is missing comes by and by, for so many seconds at most."""
         self._catching_until = now + longest

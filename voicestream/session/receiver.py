@@ -30,6 +30,12 @@ PROGRESS_PATIENCE: Final = 0.1
 MAX_HELD_RANGES: Final = 100
 """Ranges named in one HELD; the message has to hold them all."""
 
+BREAK_SILENCE: Final = 1.0
+"""Seconds without audio, where there should have been some, that are taken for a break."""
+
+RESUME_PATIENCE: Final = 1.5
+"""Seconds that an ordered reader waits for a resume after a break."""
+
 CATCH_UP_SLACK: Final = 30.0
 """Seconds of media that may have come since a break, while what was missed is still on its way."""
 
@@ -114,6 +120,9 @@ class Receiver:
         self.counts.payload_bytes += len(frame.payload)
         self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
         if kind is SourceKind.AUDIO:
+            if not frame.talkspurt_start and now - (self.counts.newest_at or now) > BREAK_SILENCE:
+                # The path was dead. If its client thinks so, too, the session is about to be resumed, and what is missing comes.
+                self.delivery.hold_gaps(now + RESUME_PATIENCE)
             self.counts.newest_at = now
         media = MediaFrame(
             track=self.track.track_id,

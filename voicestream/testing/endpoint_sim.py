@@ -92,7 +92,7 @@ class ClientHost(CallSide):
             assert isinstance(session, ClientSession)
             session.path_lost(now)
             session.resume_on_new_connection(now, replay_ms=replay_ms)
-            self.connection.release()
+            self.connection.abandon()
             assert self._dialling is not None
             self.connection, self.address = self._dialling
             self._dialling = None

@@ -1,0 +1,200 @@
+"""Calls on real sockets whose path goes dead for a while. The relay between client and server is the network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import voicestream
+from voicestream.codepoints import ErrorCode
+
+FRAME_S = 0.02
+
+
+class Relay(asyncio.DatagramProtocol):
+    """Carries packets between clients and one server; says nothing while `mute`."""
+
+    def __init__(self, server: tuple[str, int]) -> None:
+        self.server = server
+        self.mute = False
+        self.clients = 0
+        self._front: asyncio.DatagramTransport | None = None
+        self._backs: dict[Any, asyncio.DatagramTransport] = {}
+        self._waiting: dict[Any, list[bytes]] = {}
+
+    def connection_made(self, transport: Any) -> None:
+        self._front = transport
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        if self.mute:
+            return
+        if addr in self._backs:
+            self._backs[addr].sendto(data)
+        elif addr in self._waiting:
+            self._waiting[addr].append(data)
+        else:
+            self._waiting[addr] = [data]
+            asyncio.get_running_loop().create_task(self._open(addr))
+
+    async def _open(self, addr: Any) -> None:
+        relay = self
+
+        class Back(asyncio.DatagramProtocol):
+            def datagram_received(self, data: bytes, _: Any) -> None:
+                if not relay.mute and relay._front is not None:
+                    relay._front.sendto(data, addr)
+
+        back, _ = await asyncio.get_running_loop().create_datagram_endpoint(Back, remote_addr=self.server)
+        self.clients += 1
+        self._backs[addr] = back
+        for data in self._waiting.pop(addr):
+            back.sendto(data)
+
+    @property
+    def port(self) -> int:
+        assert self._front is not None
+        return int(self._front.get_extra_info("socket").getsockname()[1])
+
+    def close(self) -> None:
+        for one in (self._front, *self._backs.values()):
+            if one is not None:
+                one.close()
+
+
+@asynccontextmanager
+async def network(loopback: Any) -> AsyncIterator[Relay]:
+    _, relay = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: Relay(("127.0.0.1", loopback.server.port)), local_addr=("127.0.0.1", 0)
+    )
+    try:
+        yield relay
+    finally:
+        relay.close()
+
+
+def frame(number: int) -> bytes:
+    return b"\x08" + number.to_bytes(4, "big") + bytes(40)
+
+
+def connect(loopback: Any, relay: Relay, **options: Any) -> voicestream.connect:
+    return voicestream.connect(f"voicestream://127.0.0.1:{relay.port}/", pin=loopback.certificate.pin, **options)
+
+
+async def talk(call: voicestream.Call, frames: int) -> None:
+    start = asyncio.get_running_loop().time()
+    for number in range(frames):
+        await call.send_frame(frame(number))
+        await asyncio.sleep(max(0.0, start + (number + 1) * FRAME_S - asyncio.get_running_loop().time()))
+    await call.finish(timeout=20)
+
+
+async def listen(call: voicestream.Call) -> tuple[list[int], int, list[int]]:
+    """Numbers of the frames that came, how many gaps there were, and what was replayed."""
+    numbers, gaps, again = [], 0, []
+    async for block in call.frames(decode=False):
+        if block.gap:
+            gaps += 1
+        elif block.payload is not None:
+            (again if block.replayed else numbers).append(int.from_bytes(block.payload[1:5], "big"))
+    return numbers, gaps, again
+
+
+async def watch(call: voicestream.Call, into: list[voicestream.CallEvent]) -> None:
+    try:
+        async for event in call.events():
+            into.append(event)
+    except voicestream.CallClosedError:
+        pass
+
+
+
+@pytest.mark.parametrize("replay_ms", [0, 1000])
+async def test_a_call_goes_on_after_three_dead_seconds_with_all_that_was_said(serve: Any, replay_ms: int) -> None:
+    at_server: dict[str, Any] = {"events": []}
+    total = round(6.5 / FRAME_S)
+
+    async def handler(call: voicestream.Call) -> None:
+        at_server["call"] = call
+        watcher = asyncio.create_task(watch(call, at_server["events"]))
+        at_server["heard"], _ = await asyncio.gather(listen(call), talk(call, total))
+        watcher.cancel()
+
+    async with serve(handler) as loopback, network(loopback) as relay:
+        call = await connect(loopback, relay, replay_ms=replay_ms)
+        events: list[voicestream.CallEvent] = []
+        watcher = asyncio.create_task(watch(call, events))
+        session_id = call.session_id
+        asyncio.get_running_loop().call_later(1.5, setattr, relay, "mute", True)
+        asyncio.get_running_loop().call_later(4.5, setattr, relay, "mute", False)
+        heard, _ = await asyncio.wait_for(asyncio.gather(listen(call), talk(call, total)), 40)
+        assert call.session_id == session_id == at_server["call"].session_id
+        for numbers, gaps, _ in (heard, at_server["heard"]):
+            assert numbers == list(range(total))
+            assert gaps == 0
+        assert (len(heard[2]) > 0.8 * replay_ms / 1000 / FRAME_S) if replay_ms else heard[2] == []
+        assert heard[2] == sorted(set(heard[2]))
+        kinds = [event.kind for event in events if event.kind not in ("finish", "quality")]
+        assert [kind for kind in kinds if kind not in ("degraded", "connected")] == ["lost", "resuming", "resumed"]
+        assert kinds[0] == "degraded"
+        (resumed,) = [event for event in events if event.kind == "resumed"]
+        assert 2.0 < resumed.data["outage"] < 10
+        assert [event.kind for event in at_server["events"] if event.kind not in ("finish", "quality")] == ["lost", "resumed"]
+        await call.close()
+        watcher.cancel()
+
+
+async def test_a_client_whose_network_stays_dead_gives_up_after_the_lifetime(serve: Any) -> None:
+    async def handler(call: voicestream.Call) -> None:
+        await call.wait_closed()
+
+    async with serve(handler, drain_timeout=0) as loopback, network(loopback) as relay:
+        call = await connect(loopback, relay, limits=voicestream.Limits(idle_timeout=1))
+        events: list[voicestream.CallEvent] = []
+        watcher = asyncio.create_task(watch(call, events))
+        session = call._parts.link._session
+        session._grant = replace(session.grant, lifetime=0.5)
+        relay.mute = True
+        await asyncio.wait_for(call.wait_closed(), 20)
+        assert call.close_code == ErrorCode.PATH_LOST
+        await asyncio.wait_for(watcher, 5)
+        assert [event.kind for event in events][-1] == "gave_up"
+        assert "lost" in [event.kind for event in events]
+        with pytest.raises(voicestream.CallClosedError):
+            await call.send_frame(frame(0))
+        await asyncio.wait_for(call.close(), 5)
+
+
+async def test_closing_a_call_whose_path_is_dead_ends_at_once(serve: Any) -> None:
+    async def handler(call: voicestream.Call) -> None:
+        await call.wait_closed()
+
+    async with serve(handler, drain_timeout=0) as loopback, network(loopback) as relay:
+        call = await connect(loopback, relay, limits=voicestream.Limits(idle_timeout=1))
+        events: list[voicestream.CallEvent] = []
+        watcher = asyncio.create_task(watch(call, events))
+        relay.mute = True
+        while "resuming" not in [event.kind for event in events]:
+            await asyncio.wait_for(call._parts.inbox._signal.wait(), 10)
+        await asyncio.sleep(0)
+        await asyncio.wait_for(call.close(), 3)
+        assert call.closed
+        await asyncio.wait_for(watcher, 5)
+
+
+async def test_calls_come_one_after_another_from_an_iteration(serve: Any) -> None:
+    async def handler(call: voicestream.Call) -> None:
+        await call.close(ErrorCode.HANDLER_ERROR, "no")
+
+    async with serve(handler) as loopback:
+        seen = []
+        async for call in loopback.connect():
+            seen.append(call.session_id)
+            await call.wait_closed()
+            if len(seen) == 3:
+                break
+        assert len(set(seen)) == 3
