@@ -100,6 +100,26 @@ class Call:
         """Media time of the next sample to be sent on the voice track, in seconds; what `send_event` aligns with."""
         return self._parts.sender.next_pts.get(self._parts.voice_track, 0) * SECONDS_PER_UNIT
 
+    # What the application keeps with the session
+
+    @property
+    def context(self) -> bytes:
+        """Bytes of the application's choice, at most 65536, that stay with the session across breaks; see `serve`'s `store`."""
+        return self._parts.context.data
+
+    @context.setter
+    def context(self, value: bytes) -> None:
+        self._parts.context.data = value
+
+    @property
+    def processed_through(self) -> float:
+        """Media time of the far end, in seconds, up to which the application says that it is done; never goes back."""
+        return self._parts.context.processed_pts * SECONDS_PER_UNIT
+
+    @processed_through.setter
+    def processed_through(self, value: float) -> None:
+        self._parts.context.processed_pts = round(value / SECONDS_PER_UNIT)
+
     # Talking
 
     async def send(self, pcm: NDArray[Any] | bytes, *, ahead: bool = False) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from voicestream.call_context import CallContext
 from voicestream.call_events import CallEvent, EventInbox
 from voicestream.call_frames import FrameReader
 from voicestream.call_link import CallLink
@@ -46,6 +47,7 @@ class CallParts:
         "_frames",
         "_reader",
         "attendant",
+        "context",
         "ending",
         "inbox",
         "link",
@@ -63,6 +65,7 @@ class CallParts:
         self.ending = ending
         self.options = options
         self.lost_at: float | None = None
+        self.context = CallContext()
         self.attendant: asyncio.Task[None] | None = None
         self.voice_track = options.voice_track.track_id
         self.inbox = EventInbox(ending, max_events=limits.undelivered_events, max_event_size=limits.max_event_size)

@@ -16,6 +16,7 @@ from voicestream.quic.configuration import ServerTls
 from voicestream.server_admission import Authenticate
 from voicestream.server_calls import ServerCalls
 from voicestream.server_reception import Handler, Rules
+from voicestream.store import SessionStore
 from voicestream.trace import Observer
 from voicestream.uri import DEFAULT_PORT
 
@@ -106,6 +107,8 @@ class serve:
         limits: What a client may cost.
         retain_s: Seconds of sent media kept for a resume, 2 to 300.
         session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
+        store: Is told every 250 ms what has changed of the sessions (generation, identity, `Call.context`); no call waits for it.
+            Sessions are resumed on the server that has them; it needs no store for that.
         metadata: Bytes that clients get when `authenticate` returns None, at most 4096.
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         drain_timeout: Seconds that handlers get when the server closes.
@@ -138,6 +141,7 @@ class serve:
         limits: Limits | None = None,
         retain_s: float = 30.0,
         session_lifetime_s: float = 300.0,
+        store: SessionStore | None = None,
         metadata: str | bytes = b"",
         finish_timeout: float = 5.0,
         drain_timeout: float = 10.0,
@@ -166,13 +170,14 @@ class serve:
         self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
         self._address = (host, port)
         self._drain_timeout = drain_timeout
+        self._store = store
         self._server: Server | None = None
 
     def __await__(self) -> Generator[object, None, Server]:
         return self._start().__await__()
 
     async def _start(self) -> Server:
-        calls = ServerCalls(self._rules)
+        calls = ServerCalls(self._rules, self._store)
         await calls.listen(*self._address, self._tls)
         return Server(calls, self._drain_timeout)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Final
 
 from voicestream.call import Call
 from voicestream.call_link import CallLink
@@ -16,17 +17,37 @@ from voicestream.quic.configuration import ServerTls
 from voicestream.quic.session_homes import SessionHomes
 from voicestream.server_reception import SHUTTING_DOWN, Reception, Rules
 from voicestream.session import ServerSession
+from voicestream.store import SessionStore, StoreWriter
 
 __all__ = ["ServerCalls"]
+
+
+STORE_TIMEOUT_S: Final = 2.0
+"""Seconds that the store gets for the last batch."""
 
 
 class ServerCalls:
     """Takes the connections of one transport."""
 
-    __slots__ = ("_by_id", "_draining", "_homes", "_leaving", "_links", "_receptions", "_rules", "_transport", "addresses", "closed")
+    __slots__ = (
+        "_by_id",
+        "_draining",
+        "_homes",
+        "_leaving",
+        "_links",
+        "_receptions",
+        "_rules",
+        "_transport",
+        "_writer",
+        "_writing",
+        "addresses",
+        "closed",
+    )
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, store: SessionStore | None = None) -> None:
         self._rules = rules
+        self._writer = None if store is None else StoreWriter(store)
+        self._writing: asyncio.Task[None] | None = None
         self._transport: ServerTransport | None = None
         self._receptions: dict[Reception, None] = {}
         self._links: dict[CallLink, Link] = {}
@@ -60,6 +81,8 @@ class ServerCalls:
                 raise
             raise OSError(error.errno, f"cannot listen on {host or 'every address'} port {port}: {error.strerror.lower()}") from error
         self.addresses = self._transport.addresses
+        if self._writer is not None:
+            self._writing = asyncio.get_running_loop().create_task(self._writer.run(), name="voicestream store")
 
     async def close(self, drain_timeout: float) -> None:
         """Drain and close; see `voicestream.server.Server.close`."""
@@ -77,6 +100,18 @@ class ServerCalls:
                     reception.cancel()
                 transport.abort()
                 self.closed.set()
+                await self._end_writing()
+
+    async def _end_writing(self) -> None:
+        if self._writing is None or self._writer is None:
+            return
+        self._writing.cancel()
+        await asyncio.wait([self._writing])
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                await self._writer.flush()
+        except TimeoutError:
+            pass
 
     async def _drain(self, timeout: float) -> None:
         self._draining = True
@@ -109,6 +144,8 @@ class ServerCalls:
         session_id = reception.session_id
         if session_id is not None and self._by_id.get(session_id) is reception:
             del self._by_id[session_id]
+            if self._writer is not None:
+                self._writer.forget(session_id)
             self._homes.remove(session_id)
 
     # Sessions that change their connection; see `Sessions`
@@ -118,6 +155,11 @@ class ServerCalls:
         if reception.session_id is not None:
             self._by_id[reception.session_id] = reception
             self._homes.add(self._links[link].connection)
+
+    def changed(self, reception: Reception) -> None:
+        """What a store keeps of a session is another."""
+        if self._writer is not None and (record := reception.record) is not None:
+            self._writer.note(record)
 
     def take_over(self, event: ResumeReceived, link: CallLink, *, identity: bytes) -> None:
         """Move the session that is asked for to this connection.
@@ -130,6 +172,7 @@ class ServerCalls:
             before = self._homes.take_over(event.session_id, new.connection, new.clock(), identity=identity)
         reception = self._by_id[event.session_id]
         self._links[reception.link] = new
+        self.changed(reception)
         reception.move(new)
         new.wake()
         assert self._transport is not None

@@ -21,6 +21,7 @@ from voicestream.quic.aio import Link
 from voicestream.quic.endpoint import Connection
 from voicestream.server_admission import Authenticate, admit
 from voicestream.session import ServerSession
+from voicestream.store import SessionRecord
 
 __all__ = ["Handler", "Reception", "Rules", "Sessions"]
 
@@ -57,6 +58,9 @@ class Sessions(Protocol):
 
     def accepted(self, reception: Reception, link: CallLink) -> None:
         """A session was accepted; the lock is held."""
+
+    def changed(self, reception: Reception) -> None:
+        """What a store keeps of a session is another."""
 
     def take_over(self, event: ResumeReceived, link: CallLink, *, identity: bytes) -> None:
         """Move the session that is asked for to this connection.
@@ -98,6 +102,23 @@ class Reception:
     def link(self) -> CallLink:
         """The hold on the connection."""
         return self._link
+
+    @property
+    def record(self) -> SessionRecord | None:
+        """The session as a store keeps it, once it has been accepted."""
+        if self._parts is None:
+            return None
+        context = self._parts.context
+        with self._link.locked() as session:
+            if session.grant is None:
+                return None
+            return SessionRecord(
+                session_id=session.grant.session_id,
+                identity=cast(ServerSession, session).identity,
+                generation=session.grant.generation,
+                context=context.data,
+                processed_pts=context.processed_pts,
+            )
 
     @property
     def session_id(self) -> bytes | None:
@@ -235,6 +256,8 @@ class Reception:
         )
         parts = CallParts(self._link, self._ending, self._rules.options)
         self._parts = parts
+        parts.context.on_change = lambda: self._sessions.changed(self)
+        self._sessions.changed(self)
         self.call = Call(info, parts)
         return self.call, parts
 

@@ -12,6 +12,7 @@ import pytest
 
 import voicestream
 from voicestream.codepoints import ErrorCode
+from voicestream.store import MemoryStore
 
 FRAME_S = 0.02
 
@@ -198,3 +199,23 @@ async def test_calls_come_one_after_another_from_an_iteration(serve: Any) -> Non
             if len(seen) == 3:
                 break
         assert len(set(seen)) == 3
+
+
+async def test_a_store_is_told_of_a_session_and_of_its_end(serve: Any) -> None:
+    store = MemoryStore()
+    kept: dict[str, Any] = {}
+
+    async def handler(call: voicestream.Call) -> None:
+        call.context = b"so far"
+        call.processed_through = 1.5
+        while (record := await store.get(bytes.fromhex(call.session_id))) is None or not record.context:
+            await asyncio.sleep(0.05)
+        kept["record"] = record
+
+    async with serve(handler, store=store) as loopback:
+        call = await loopback.connect()
+        await call.wait_closed()
+        await call.close()
+    assert kept["record"].context == b"so far"
+    assert kept["record"].processed_pts == 600
+    assert len(store) == 0

@@ -11,6 +11,8 @@ import random
 import pytest
 
 from voicestream import events
+from voicestream.codepoints import ErrorCode
+from voicestream.config import Limits, SessionConfig
 from voicestream.core.path_watch import PathState, PathWatch
 from voicestream.core.playout import Gap, OrderedReader
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld, ServerSide
@@ -145,3 +147,32 @@ def test_a_connection_that_the_client_has_left_is_closed_as_superseded() -> None
     world.sim.check(client.seen(events.Resumed) != [] and server.seen(events.Resumed) != [], "there was no resumption")
     world.sim.check(server.connection is not first and first.is_closed, "the old connection lives on")
     world.sim.check(first.is_terminated, "the old connection says nothing")
+
+
+def test_a_session_that_the_server_no_longer_has_is_refused_as_unknown() -> None:
+    # VS-11.3-4
+    world = EndpointWorld(seed=6, resumable=True)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    assert client.session.session_id is not None
+    world.server.homes.remove(client.session.session_id)
+    client.redial()
+    world.run(1.0)
+    closed = [event for _, event in client.seen(events.Closed)]
+    world.sim.check([event.code for event in closed] == [ErrorCode.SESSION_UNKNOWN], f"{closed}")
+    world.sim.check(world.server.refused == [ErrorCode.SESSION_UNKNOWN], f"{world.server.refused}")
+
+
+def test_a_session_that_nobody_resumes_ends_with_its_lifetime_on_both_sides() -> None:
+    # VS-11.3-14
+    config = SessionConfig(session_lifetime_s=30, limits=Limits(idle_timeout=2))
+    world = EndpointWorld(seed=7, config=config, resumable=True)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, outages=((1.0, 100.0),))))
+    world.open(client)
+    client.connection.keeps_session = True
+    client.speak(stop=world.sim.now + 5)
+    world.run(20)
+    world.sim.check(client.session.is_detached and not client.session.is_closed, "the client did not keep its session")
+    world.run(20)
+    codes = [event.code for _, event in client.seen(events.Closed)]
+    world.sim.check(codes == [ErrorCode.PATH_LOST], f"closed with {codes}")

@@ -52,6 +52,11 @@ class ServerSession(Session):
         self._generations: Generations | None = None
         self._resume: wire.Resume | None = None
 
+    @property
+    def identity(self) -> bytes:
+        """Who opened the session; see `accept`."""
+        return self._identity
+
     def start(self, now: float) -> None:
         """Wait for HELLO; the time for the handshake runs. Raises StateError when called twice."""
         self._require_idle()
