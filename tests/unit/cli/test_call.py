@@ -18,7 +18,7 @@ from voicestream.call_events import CallEvent
 from voicestream.call_stats import CallStats, OrderedStats, PathStats, PlayoutStats, ReceivedStats, SentStats
 from voicestream.cli import call as command
 from voicestream.cli.conversation import Pcm
-from voicestream.config import AudioConfig
+from voicestream.config import AudioConfig, RateConfig
 
 EMPTY = CallStats(
     duration_s=0.0,
@@ -162,6 +162,7 @@ def test_trust_options_reach_the_connection(monkeypatch: pytest.MonkeyPatch, tmp
         "insecure": False,
         "sample_rate_hz": 16000,
         "bitrate_bps": 12000,
+        "rate": RateConfig(max_bitrate_bps=12000),
         "frame_ms": 60,
         "lookahead_ms": 300,
         "dtx": True,
