@@ -163,7 +163,7 @@ def test_a_session_that_the_server_no_longer_has_is_refused_as_unknown() -> None
     world.sim.check(world.server.refused == [ErrorCode.SESSION_UNKNOWN], f"{world.server.refused}")
 
 
-def test_a_session_that_nobody_resumes_ends_with_its_lifetime_on_both_sides() -> None:
+def test_a_session_that_nobody_resumes_ends_with_its_lifetime() -> None:
     # VS-11.3-14
     config = SessionConfig(session_lifetime_s=30, limits=Limits(idle_timeout=2))
     world = EndpointWorld(seed=7, config=config, resumable=True)
@@ -173,6 +173,6 @@ def test_a_session_that_nobody_resumes_ends_with_its_lifetime_on_both_sides() ->
     client.speak(stop=world.sim.now + 5)
     world.run(20)
     world.sim.check(client.session.is_detached and not client.session.is_closed, "the client did not keep its session")
-    world.run(20)
+    world.run(40)
     codes = [event.code for _, event in client.seen(events.Closed)]
     world.sim.check(codes == [ErrorCode.PATH_LOST], f"closed with {codes}")

@@ -16,10 +16,11 @@ from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.media import MediaFrame
 from voicestream.session.hub import Hub
+from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
 from voicestream.wire.frame_values import AudioFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
-from voicestream.wire.frames import decode_media_flags, encode_media_flags, frame_size
+from voicestream.wire.frames import encode_media_flags, frame_size
 from voicestream.wire.sequence import unwrap
 
 __all__ = ["IncomingRecovery", "OutgoingRecovery", "Recovery", "RecoveryCounts"]
@@ -135,7 +136,7 @@ class Recovery:
         before = self.outgoing[track].retained.within(first.pts - 1, 1)
         if not before or before[-1].clear_number != first.clear_number:
             return None
-        return _retransmission(before[-1])
+        return retransmission(before[-1])
 
     def probe(self) -> Bundle:
         """A datagram that only measures the path."""
@@ -188,7 +189,7 @@ class Recovery:
 
     def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int) -> None:
         while (media := out.resends.peek(now)) is not None:
-            frame = _retransmission(media)
+            frame = retransmission(media)
             size = frame_size(frame)
             if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.RETRANSMISSION, size + headers):
                 return
@@ -286,19 +287,6 @@ class Recovery:
         lookahead = self._hub.config.playout.lookahead_ms / 1000
         # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
         into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
-
-
-def _retransmission(media: MediaFrame) -> RetransmissionFrame:
-    """VS-4.7-2: byte for byte what was sent first."""
-    start, end, clear_number = decode_media_flags(_flags(media))
-    return RetransmissionFrame(
-        track=media.track,
-        pts=media.pts & 0xFFFF,
-        payload=media.payload,
-        clear_number=clear_number,
-        talkspurt_start=start,
-        talkspurt_end=end,
-    )
 
 
 def _flags(frame: MediaFrame | AudioFrame) -> int:

@@ -17,7 +17,7 @@ from voicestream.wire.frame_values import AnchorFrame, RetransmissionFrame
 from voicestream.wire.frames import frame_size
 from voicestream.wire.parameters import Held
 
-__all__ = ["MAX_REACH_UNITS", "Replay", "ReplayWindow"]
+__all__ = ["MAX_REACH_UNITS", "Replay", "ReplayWindow", "retransmission"]
 
 MAX_REACH_UNITS: Final = 30000
 """How far behind the present a frame is sent again (75 s): 16 bits of pts name no more than 82 s."""
@@ -126,7 +126,7 @@ class Replay:
         overhead = WIRE_OVERHEAD + HEADER_SIZE
         limit = self._hub.peer.max_datagram_size
         while (media := owed.peek(overhead)) is not None:
-            frame = _retransmission(media)
+            frame = retransmission(media)
             size = frame_size(frame)
             if bundle.media and bundle.size + size > limit:
                 break
@@ -155,7 +155,7 @@ class Replay:
         return max(self._next_at, min(timers)) if timers else None
 
 
-def _retransmission(media: MediaFrame) -> RetransmissionFrame:
+def retransmission(media: MediaFrame) -> RetransmissionFrame:
     """VS-4.7-2: byte for byte what was sent first."""
     return RetransmissionFrame(
         track=media.track,

@@ -157,7 +157,9 @@ class ClientHost(CallSide):
 
 
     def _next_event(self) -> Event | None:
-        return self.session.next_event() if self.session.is_detached else self.connection.next_event()
+        carried: object = self.connection.session
+        event = self.connection.next_event()
+        return self.session.next_event() if event is None and carried is not self.session else event
 
     def _transmit(self) -> None:
         now = self.sim.now
