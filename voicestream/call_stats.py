@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from voicestream.config import PTS_UNIT_MS
+from voicestream.session.stats import RecoveryStats
 
 if TYPE_CHECKING:
     from voicestream.call_parts import CallParts
     from voicestream.core.playout import OrderedAccount, Playout
     from voicestream.session import SessionStats, TrackStats
 
-__all__ = ["CallStats", "OrderedStats", "PathStats", "PlayoutStats", "ReceivedStats", "SentStats", "collect_stats"]
+__all__ = ["CallStats", "OrderedStats", "PathStats", "PlayoutStats", "ReceivedStats", "RecoveryStats", "SentStats", "collect_stats"]
 
 DATAGRAM_OVERHEAD: Final = 58
 """Bytes of IPv4, UDP and QUIC around one datagram."""
@@ -58,6 +59,8 @@ class SentStats:
         quality: "good", "limited", "poor" or "paused" (no audio leaves, since the path does not carry any).
         frames_queued: Frames that wait to leave.
         frames_expired: Frames dropped since they had waited beyond the deadline.
+        frames_overdue: Frames that left although they had waited beyond the deadline: none, if all is well.
+        frames_lost: Frames whose datagram the far end reports as lost.
         frames_overflowed: Frames dropped since the queue was full, oldest first.
         frames_cleared: Frames dropped by a clear before they left.
         discarded_ms: Audio that ``send(ahead=True)`` did not send because of a clear.
@@ -83,6 +86,8 @@ class SentStats:
     quality: str = "good"
     frames_queued: int = 0
     frames_expired: int = 0
+    frames_overdue: int = 0
+    frames_lost: int = 0
     frames_overflowed: int = 0
     frames_cleared: int = 0
     discarded_ms: float = 0.0
@@ -202,6 +207,7 @@ class CallStats:
         close_code: Registry code of its end; None while it lives.
         close_reason: Words of the side that closed.
         path: See `PathStats`; likewise for the rest.
+        recovery: What both directions have done against loss, by tool.
     """
 
     duration_s: float
@@ -212,6 +218,7 @@ class CallStats:
     received: ReceivedStats
     playout: PlayoutStats
     ordered: OrderedStats
+    recovery: RecoveryStats = field(default_factory=RecoveryStats)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as nested dictionaries of JSON values."""
@@ -244,6 +251,7 @@ def collect_stats(parts: CallParts) -> CallStats:
         received=received,
         playout=played,
         ordered=ordered,
+        recovery=numbers.recovery,
     )
 
 
@@ -305,6 +313,8 @@ def _sent(numbers: SessionStats, parts: CallParts, duration_s: float) -> SentSta
         quality=numbers.quality,
         frames_queued=sum(track.frames_queued for track in tracks),
         frames_expired=sum(track.frames_expired for track in tracks),
+        frames_overdue=sum(track.frames_overdue for track in tracks),
+        frames_lost=sum(track.frames_lost for track in tracks),
         frames_overflowed=sum(track.frames_overflowed for track in tracks),
         frames_cleared=sum(track.frames_cleared for track in tracks),
         discarded_ms=parts.sender.discarded_ms,

@@ -44,6 +44,7 @@ class SenderCounts:
     frames: int = 0
     payload_bytes: int = 0
     frames_lost: int = 0
+    frames_overdue: int = 0
     played_pts: int = 0
     far_level_units: int = 0
     far_target_units: int = 0
@@ -261,6 +262,7 @@ class Sender:
         bundle.media.append((frame.track, frame.pts))
         bundle.sources.append(frame)
         self.counts.frames += 1
+        self.counts.frames_overdue += now > entry.deadline  # VS-3.2-4
         self.counts.payload_bytes += len(frame.payload)
 
     @property

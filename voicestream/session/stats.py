@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from voicestream.session.hub import Hub
     from voicestream.session.link import Link
     from voicestream.session.planner import Planner
-    from voicestream.session.recovery import Recovery
     from voicestream.session.tracks import Tracks
 
 __all__ = ["RecoveryStats", "SessionStats", "TrackStats", "collect"]
@@ -29,6 +28,7 @@ class TrackStats:
         payload_bytes_sent: Their coded bytes.
         frames_lost: Sent frames whose datagram the far end reports as lost.
         frames_expired: Frames dropped in the send queue because their deadline had passed.
+        frames_overdue: Frames that left although their deadline had passed: none, if all is well.
         frames_overflowed: Frames dropped because the send queue was full.
         frames_cleared: Frames dropped in the send queue by a clear.
         frames_queued: Frames that wait in the send queue.
@@ -53,6 +53,7 @@ class TrackStats:
     payload_bytes_sent: int = 0
     frames_lost: int = 0
     frames_expired: int = 0
+    frames_overdue: int = 0
     frames_overflowed: int = 0
     frames_cleared: int = 0
     frames_queued: int = 0
@@ -83,6 +84,7 @@ class RecoveryStats:
         copy_bytes_sent: Bytes of copies.
         repairs_sent: Repairs that left.
         retransmissions_sent: Frames sent again.
+        retransmissions_received: Frames that came as a retransmission and were still wanted.
         repairs_received: Repairs that came.
         repairs_unneeded: Those of whose frames none was missing.
         repairs_invalid: Those that contradict what is known, and recovered frames that are none.
@@ -91,18 +93,19 @@ class RecoveryStats:
         frames_given_up: Pieces that could not have come in time.
     """
 
-    redundancy_share: float
-    repair_bytes_sent: int
-    retransmission_bytes_sent: int
-    copy_bytes_sent: int
-    repairs_sent: int
-    retransmissions_sent: int
-    repairs_received: int
-    repairs_unneeded: int
-    repairs_invalid: int
-    frames_repaired: int
-    frames_asked: int
-    frames_given_up: int
+    redundancy_share: float = 0.0
+    repair_bytes_sent: int = 0
+    retransmission_bytes_sent: int = 0
+    copy_bytes_sent: int = 0
+    repairs_sent: int = 0
+    retransmissions_sent: int = 0
+    retransmissions_received: int = 0
+    repairs_received: int = 0
+    repairs_unneeded: int = 0
+    repairs_invalid: int = 0
+    frames_repaired: int = 0
+    frames_asked: int = 0
+    frames_given_up: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,12 +250,13 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, planner
         recent_loss_share=estimator.loss.share,
         loss_burst_datagrams=estimator.loss.mean_burst,
         quality=planner.quality.value,
-        recovery=_recovery(tracks.recovery),
+        recovery=_recovery(tracks),
         tracks=tuple(_track(tracks, track) for track in sorted(tracks.senders.keys() | tracks.receivers.keys())),
     )
 
 
-def _recovery(recovery: Recovery) -> RecoveryStats:
+def _recovery(tracks: Tracks) -> RecoveryStats:
+    recovery = tracks.recovery
     budget, counts, incoming = recovery.budget, recovery.counts, recovery.incoming.values()
     return RecoveryStats(
         redundancy_share=sum(budget.spent.values()) / max(1, budget.wire_bytes),
@@ -261,6 +265,7 @@ def _recovery(recovery: Recovery) -> RecoveryStats:
         copy_bytes_sent=budget.spent[Tool.COPY],
         repairs_sent=counts.repairs_sent,
         retransmissions_sent=counts.retransmissions_sent,
+        retransmissions_received=sum(receiver.counts.retransmissions for receiver in tracks.receivers.values()),
         repairs_received=counts.repairs_received,
         repairs_unneeded=sum(one.decoder.unneeded for one in incoming),
         repairs_invalid=counts.repairs_invalid + sum(one.decoder.unusable for one in incoming),
@@ -284,6 +289,7 @@ def _track(tracks: Tracks, track: int) -> TrackStats:
             "payload_bytes_sent": counts.payload_bytes,
             "frames_lost": counts.frames_lost,
             "frames_expired": sender.queue.expired,
+            "frames_overdue": counts.frames_overdue,
             "frames_overflowed": sender.queue.overflowed,
             "frames_cleared": sender.queue.cleared,
             "frames_queued": len(sender.queue),

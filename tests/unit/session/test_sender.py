@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from voicestream.config import Limits, PlayoutConfig, RateConfig, SessionConfig, Track
+from voicestream.core.pacer import SendQueue
 from voicestream.errors import StateError
 from voicestream.events import Finished, RemoteFinished
 from voicestream.wire import AnchorFrame, AudioFrame, PlayoutEntry, encode_message
@@ -121,6 +122,16 @@ def test_a_frame_that_was_not_fetched_in_time_is_dropped_and_counted(pair, kit) 
     assert stats.frames_sent == 2
     assert len(left) == 2
     assert pair.logs["client"].named("send:expired") == [{"track": 0, "frames": 3}]
+    assert stats.frames_overdue == 0
+
+
+def test_a_frame_that_leaves_after_its_deadline_is_counted(pair, kit, monkeypatch) -> None:
+    monkeypatch.setattr(SendQueue, "expire", lambda queue, now: 0)
+    pair.client.send_frame(kit.frame(0), pair.now)
+    pair.client.send_frame(kit.frame(1), pair.now + 0.1)
+    pair.client.datagrams_to_send(pair.now + 0.2)
+    stats = pair.client.stats(pair.now + 0.2).tracks[0]
+    assert (stats.frames_sent, stats.frames_overdue) == (2, 1)
 
 
 def test_after_a_drop_the_talkspurt_still_has_a_start(pair, kit) -> None:
