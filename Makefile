@@ -34,8 +34,10 @@ coverage: $(READY)
 	$(BIN)/coverage run --branch --source=voicestream/wire -m pytest -q -p no:cacheprovider tests/unit/wire tests/unit/test_vectors.py tests/property/test_wire.py
 	$(BIN)/coverage report --show-missing --fail-under=95
 
+# Tests run side by side, one process a core; a failure prints its seed all the same.
+PYTEST_WORKERS ?= auto
 test: lint coverage
-	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 INPUTS ?= 200000
 SEED ?= 1
