@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,9 +99,12 @@ class SendPlan:
 
 def wire_rate_bps(plan: SendPlan) -> float:
     """Bits per second that the audio of one track takes on the wire, headers included."""
-    datagram_ms = plan.frame_ms * plan.bundle
-    own = WIRE_OVERHEAD + DATAGRAM_BYTES + BUNDLED_BYTES * (plan.bundle - 1)
-    return plan.bitrate_bps + own * 8 * 1000 / datagram_ms
+    return plan.bitrate_bps + _headers_bps(plan.frame_ms, plan.bundle)
+
+
+def _headers_bps(frame_ms: int, bundle: int) -> float:
+    own = WIRE_OVERHEAD + DATAGRAM_BYTES + BUNDLED_BYTES * (bundle - 1)
+    return own * 8 * 1000 / (frame_ms * bundle)
 
 
 def floor_rate_bps(config: SessionConfig) -> float:
@@ -122,22 +126,21 @@ def allocate(config: SessionConfig, *, wire_bps: float | None = None, wanted_bps
     if wire_bps is None:
         return SendPlan(bitrate_bps=wanted, frame_ms=config.frame_ms)
     steps = _steps(config.frame_ms)
-    plan = SendPlan(bitrate_bps=rate.min_bitrate_bps, frame_ms=config.frame_ms)
+    bitrate, frame_ms, bundle = rate.min_bitrate_bps, config.frame_ms, 1
     for index, (frame_ms, bundle) in enumerate(steps):
-        headers = wire_rate_bps(SendPlan(bitrate_bps=0, frame_ms=frame_ms, bundle=bundle))
-        bitrate = int(min(wanted, wire_bps - headers))
-        plan = SendPlan(bitrate_bps=max(bitrate, rate.min_bitrate_bps), frame_ms=frame_ms, bundle=bundle)
+        bitrate = int(min(wanted, wire_bps - _headers_bps(frame_ms, bundle)))
         # The last step but one gives way to the floor mode later, for that one doubles the delay of a datagram.
         worth = BUNDLE_FLOOR_BPS if index == len(steps) - 2 else SPEECH_FLOOR_BPS
         if bitrate >= min(wanted, max(worth, rate.min_bitrate_bps)):
             break
-    return plan
+    return SendPlan(bitrate_bps=max(bitrate, rate.min_bitrate_bps), frame_ms=frame_ms, bundle=bundle)
 
 
-def _steps(frame_ms: int) -> list[tuple[int, int]]:
+@functools.cache
+def _steps(frame_ms: int) -> tuple[tuple[int, int], ...]:
     """(frame_ms, bundle) from least delay to least overhead."""
     longer = [choice for choice in FRAME_MS_CHOICES if choice >= frame_ms]
-    return [*((choice, 1) for choice in longer), (longer[-1], MAX_BUNDLE_MS // longer[-1])]
+    return (*((choice, 1) for choice in longer), (longer[-1], MAX_BUNDLE_MS // longer[-1]))
 
 
 class Allocator:
@@ -151,10 +154,11 @@ class Allocator:
         reason: Why it was chosen.
     """
 
-    __slots__ = ("_config", "_least", "_length_at", "_low_since", "_raised_at", "plan", "reason")
+    __slots__ = ("_config", "_floor_bps", "_least", "_length_at", "_low_since", "_raised_at", "plan", "reason")
 
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
+        self._floor_bps = floor_rate_bps(config)
         self.plan = allocate(config)
         self.reason = "configuration"
         self._least = WindowedMin(RAISE_WINDOW)
@@ -192,7 +196,7 @@ class Allocator:
         """The new plan, or the old one where the difference is not worth a change; and why."""
         old, most = self.plan, self._config.rate.max_bitrate_bps
         wanted = allocate(self._config, wire_bps=audio_bps, wanted_bps=most)
-        headers = wire_rate_bps(dataclasses.replace(old, bitrate_bps=0))
+        headers = _headers_bps(old.frame_ms, old.bundle)
         if wanted.frame_ms * wanted.bundle > old.frame_ms * old.bundle:
             return self._with(wanted), "too little for these frames"
         if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
@@ -214,7 +218,7 @@ class Allocator:
         return dataclasses.replace(plan, paused=self.plan.paused, inband_fec_percent=self.plan.inband_fec_percent)
 
     def _paused(self, audio_bps: float, now: float) -> bool:
-        floor = floor_rate_bps(self._config)
+        floor = self._floor_bps
         if self.plan.paused:
             return audio_bps < RESUME_SHARE * floor
         if audio_bps >= PAUSE_SHARE * floor:

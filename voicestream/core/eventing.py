@@ -148,6 +148,8 @@ class EventOutbox:
 
     def take(self, now: float) -> list[tuple[int, bytes, bool]]:
         """(key, data, end) of what may leave now, at most `CHUNK` bytes in all."""
+        if self._next_lane() is None:
+            return []
         self._refill(now)
         taken: list[tuple[int, bytes, bool]] = []
         room = CHUNK

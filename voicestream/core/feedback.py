@@ -196,6 +196,8 @@ class ReportSchedule:
 
     def due_alone(self, now: float) -> bool:
         """Whether a report should leave in a datagram of its own."""
+        if (self._waiting_since is None and not self._again) or (self._last_at is not None and now < self._last_at + self.MAX_INTERVAL):
+            return False  # whatever the patience
         timer = self.next_timer()
         return timer is not None and now >= timer
 

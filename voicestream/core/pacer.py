@@ -63,6 +63,11 @@ class SendQueue:
         return len(self._frames)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to send, to drop or to take note of."""
+        return not self._frames and not self._dropped
+
+    @property
     def oldest_at(self) -> float | None:
         """When the frame at the head was queued; None when nothing waits."""
         return self._frames[0].queued_at if self._frames else None
@@ -82,7 +87,7 @@ class SendQueue:
 
     def expire(self, now: float) -> int:
         """Drop every frame whose deadline has passed; return how many."""
-        if all(entry.deadline >= now for entry in self._frames):
+        if not self._frames or all(entry.deadline >= now for entry in self._frames):
             return 0
         kept: deque[QueuedFrame] = deque()
         for entry in self._frames:
@@ -116,6 +121,8 @@ class SendQueue:
 
     def take_dropped(self) -> list[MediaFrame]:
         """Frames that were dropped since the last call, for their age or for want of room; the newest of them if they are many."""
+        if not self._dropped:
+            return []
         dropped = list(self._dropped)
         self._dropped.clear()
         return dropped

@@ -68,6 +68,8 @@ class Repeats:
 
     def riding(self, now: float) -> list[tuple[Hashable, int, Frame]]:
         """(key, version, frame) of what should ride on a datagram that leaves now; call `sent` for those that do."""
+        if not self._items:
+            return []
         self._give_up(now)
         return [
             (key, item.version, item.frame)
@@ -83,13 +85,15 @@ class Repeats:
 
     def due_alone(self, now: float) -> bool:
         """Whether something should leave now even if nothing else does."""
+        if not self._items:
+            return False
         self._give_up(now)
         timer = self.next_timer()
         return timer is not None and now >= timer
 
     def next_timer(self) -> float | None:
         """When something will have to leave by itself, or None."""
-        return min(map(_due_at, self._items.values()), default=None)
+        return min(map(_due_at, self._items.values())) if self._items else None
 
     def _give_up(self, now: float) -> None:
         for key in [key for key, item in self._items.items() if now - item.since > GIVE_UP_AFTER]:

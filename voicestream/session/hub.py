@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from voicestream.trace import Observer
 from voicestream.wire import messages as wire
 from voicestream.wire.frame_values import ClearedFrame, ClearFrame, Frame, ProgressFrame
 
-__all__ = ["MESSAGE_TYPES", "Counts", "EventQueue", "Hub", "Outgoing"]
+__all__ = ["MESSAGE_TYPES", "Counts", "EventQueue", "Hub", "Outgoing", "earliest"]
 
 MESSAGE_TYPES: Final[dict[type, MessageType]] = {
     wire.Hello: MessageType.HELLO,
@@ -38,9 +38,6 @@ MESSAGE_TYPES: Final[dict[type, MessageType]] = {
 }
 
 MAX_REASON: Final = 1024
-
-_FLOWING: Final = frozenset({State.OPEN, State.CONFIRMING})
-_DETACHED: Final = frozenset({State.DETACHED, State.RESUMING})
 
 
 @dataclass(slots=True)
@@ -143,12 +140,14 @@ class Hub:
     @property
     def is_open(self) -> bool:
         """Whether media and events may flow."""
-        return self.lifecycle.state in _FLOWING
+        state = self.lifecycle.state  # comparing two beats hashing one
+        return state is State.OPEN or state is State.CONFIRMING
 
     @property
     def is_detached(self) -> bool:
         """Whether the session goes on without a connection that carries anything."""
-        return self.lifecycle.state in _DETACHED
+        state = self.lifecycle.state
+        return state is State.DETACHED or state is State.RESUMING
 
     @property
     def is_closed(self) -> bool:
@@ -222,6 +221,15 @@ class Hub:
     def fail(self, error: ProtocolError, now: float) -> None:
         """The peer broke a rule."""
         self.end(now, error.code, error.reason)
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """The first of several times, of which each may be never."""
+    first: float | None = None
+    for time in times:
+        if time is not None and (first is None or time < first):
+            first = time
+    return first
 
 
 def frame_of(message: wire.Message) -> Frame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode
 from voicestream.core.allocator import WIRE_OVERHEAD, wire_rate_bps
@@ -12,7 +12,7 @@ from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
 from voicestream.errors import ProtocolError
 from voicestream.session.grease import Grease
-from voicestream.session.hub import Hub
+from voicestream.session.hub import Hub, earliest
 from voicestream.session.planner import Planner
 from voicestream.session.reports import Reports, is_eliciting
 from voicestream.session.sender import Bundle
@@ -23,6 +23,8 @@ from voicestream.wire.frames import frame_size
 from voicestream.wire.sequence import ticks
 
 __all__ = ["Link"]
+
+_MEDIA: Final = (frames.AudioFrame, frames.RetransmissionFrame)
 
 
 class Link:
@@ -77,7 +79,7 @@ class Link:
             return
         send_time = reports.times.seconds(datagram.send_tick, now)
         for frame in datagram.frames:
-            if isinstance(frame, frames.AudioFrame | frames.RetransmissionFrame):
+            if isinstance(frame, _MEDIA):
                 self._tracks.on_media(frame, now, send_time)
             elif isinstance(frame, frames.RepairFrame):
                 self._tracks.on_repair(frame, now, send_time)
@@ -137,30 +139,31 @@ class Link:
         if not self._hub.is_open:
             return []
         out: list[bytes] = []
-        planner = self._planner
+        planner, recovery = self._planner, self._tracks.recovery
+        plan = planner.plan
         for track, sender in self._tracks.senders.items():
-            bundles = sender.take(now, planner.plan.bundle, paused=planner.plan.paused)
-            self._tracks.recovery.keep(track, sender.queue.take_dropped(), now)
+            if sender.queue.is_idle:
+                continue
+            bundles = sender.take(now, plan.bundle, paused=plan.paused)
+            recovery.keep(track, sender.queue.take_dropped(), now)
             for bundle in bundles:
-                self._tracks.recovery.ride(bundle, now)
+                recovery.ride(bundle, now)
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
                 if len(out) == 1 and planner.wants_pair(now):
-                    out.append(self._seal(self._tracks.recovery.companion(bundle), now))
-        for bundle in self._tracks.recovery.alone(now, self._planner.plan.bitrate_bps):
+                    out.append(self._seal(recovery.companion(bundle), now))
+        for bundle in recovery.alone(now, plan.bitrate_bps):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
         if len(out) > 1:
             planner.estimator.paired(now)
         if planner.probe_due(now):
-            out += [self._seal(self._tracks.recovery.probe(), now) for _ in range(2)]
+            out += [self._seal(recovery.probe(), now) for _ in range(2)]
         planner.owing = len(self._tracks.replay) > 0
-        anchors = {track: sender.anchors for track, sender in self._tracks.senders.items()}
-        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, wire_rate_bps(planner.plan), anchors):
-            self._ride(bundle, now, alone=False)
-            out.append(self._seal(bundle, now))
-        asking = self._tracks.recovery.asking(now, self.reports.clock.rtt)
-        if asking or self.reports.schedule.due_alone(now) or self._hub.outgoing.repeats.due_alone(now):
+        if planner.owing:
+            out += self._owed(now)
+        repeats = self._hub.outgoing.repeats
+        if recovery.asking(now, self.reports.clock.rtt) or self.reports.schedule.due_alone(now) or repeats.due_alone(now):
             bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
@@ -169,17 +172,27 @@ class Link:
             out.append(self._seal(Bundle(others=WIRE_OVERHEAD + HEADER_SIZE), now))
         return out
 
-    def timers(self) -> list[float | None]:
-        """When something will have to leave by itself."""
-        return [
-            self.reports.schedule.next_timer(),
-            self._hub.outgoing.repeats.next_timer(),
-            self.keepalive.next_timer(),
-            self._tracks.recovery.next_timer(self.reports.clock.rtt),
-            self._planner.next_timer(self.reports.clock.rtt),
-            *self._tracks.timers(None if self._planner.plan.paused else self._planner.plan.bundle),
-            self._tracks.replay.next_timer(),
-        ]
+    def _owed(self, now: float) -> list[bytes]:
+        """Datagrams of what is owed after a break."""
+        anchors = {track: sender.anchors for track, sender in self._tracks.senders.items()}
+        planner = self._planner
+        out: list[bytes] = []
+        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, wire_rate_bps(planner.plan), anchors):
+            self._ride(bundle, now, alone=False)
+            out.append(self._seal(bundle, now))
+        return out
+
+    def next_timer(self) -> float | None:
+        """When something will have to leave by itself, or None."""
+        tracks, plan, rtt = self._tracks, self._planner.plan, self.reports.clock.rtt
+        timers = tracks.timers(None if plan.paused else plan.bundle)
+        timers.append(self.reports.schedule.next_timer())
+        timers.append(self._hub.outgoing.repeats.next_timer())
+        timers.append(self.keepalive.next_timer())
+        timers.append(tracks.recovery.next_timer(rtt))
+        timers.append(self._planner.next_timer(rtt))
+        timers.append(tracks.replay.next_timer())
+        return earliest(timers)
 
     def _ride(self, bundle: Bundle, now: float, *, alone: bool) -> None:
         """Put a report and repeats before the media of a datagram: a clear is known before the audio that follows it."""
@@ -193,23 +206,27 @@ class Link:
             made = self.reports.make(now, room, self._tracks.playout_entries(), own_bytes=own_bytes, may_wait=not alone)
             if made is not None:
                 riders.append(made[0])
+                bundle.others += made[1]
                 room -= made[1]
         for key, version, frame in self._hub.outgoing.repeats.riding(now):
             size = frame_size(frame)
             if size <= room:
                 riders.append(frame)
+                bundle.others += size
                 room -= size
                 bundle.tokens.append((key, version))
                 self._hub.outgoing.repeats.sent(key, now)
         self._tracks.recovery.asking(now, self.reports.clock.rtt)
         for question in self._tracks.recovery.questions(room):
+            size = frame_size(question)
             riders.append(question)
-            room -= frame_size(question)
+            bundle.others += size
+            room -= size
         grease = self._grease.frame()
-        if grease is not None and frame_size(grease) <= room:
+        if grease is not None and (size := frame_size(grease)) <= room:
             riders.append(grease)
+            bundle.others += size
         bundle.frames[:0] = riders
-        bundle.others += sum(map(frame_size, riders))
 
     def _seal(self, bundle: Bundle, now: float) -> bytes:
         sent = self.reports.sent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode, MessageType
 from voicestream.config import SessionConfig, Track
@@ -15,7 +15,7 @@ from voicestream.events import Event, GoingAway, PathLost
 from voicestream.session.app_events import AppEvents
 from voicestream.session.control import ControlChannel
 from voicestream.session.grease import Grease
-from voicestream.session.hub import Hub
+from voicestream.session.hub import Hub, earliest
 from voicestream.session.link import Link
 from voicestream.session.negotiation import peer_limits
 from voicestream.session.planner import Planner
@@ -25,6 +25,8 @@ from voicestream.wire import messages as wire
 from voicestream.wire.parameters import Parameters
 
 __all__ = ["Grant", "Machine"]
+
+_DEAF: Final = (State.CLOSED, State.IDLE, State.DETACHED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,12 +151,12 @@ class Machine:
         """When to call `handle_timer` (and fetch what goes out) next, in monotonic seconds, or None."""
         if self.is_closed:
             return None
+        if self._hub.is_open:
+            return earliest((self._lost_until, self._link.next_timer(), self._events.outbox.next_timer()))
         timers = [self._control.next_timer(), self._lost_until]
-        if self.is_open:
-            timers += [*self._link.timers(), self._events.outbox.next_timer()]
-        elif self._hub.is_detached:
+        if self._hub.is_detached:
             timers += [receiver.played.next_timer() for receiver in self._tracks.receivers.values()]
-        return min((timer for timer in timers if timer is not None), default=None)
+        return earliest(timers)
 
     # What goes out
 
@@ -168,8 +170,11 @@ class Machine:
 
     def control_to_send(self) -> bytes:
         """Bytes for the control stream."""
-        data = bytes(self._hub.outgoing.control)
-        self._hub.outgoing.control.clear()
+        control = self._hub.outgoing.control
+        if not control:
+            return b""
+        data = bytes(control)
+        control.clear()
         return data
 
     def streams_to_send(self, now: float) -> list[tuple[int, bytes, bool]]:
@@ -196,7 +201,7 @@ class Machine:
 
     def _guarded(self, now: float, take: Callable[..., None], *args: object) -> None:
         """Call a part that may find fault with the peer."""
-        if self.is_closed or self.state in (State.IDLE, State.DETACHED):  # VS-13.2-3
+        if self._hub.lifecycle.state in _DEAF:  # VS-13.2-3
             return
         try:
             take(*args)

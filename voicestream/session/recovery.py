@@ -15,7 +15,7 @@ from voicestream.core.recovery.missing import MAX_PIECES, MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.media import MediaFrame
-from voicestream.session.hub import Hub
+from voicestream.session.hub import Hub, earliest
 from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
@@ -261,8 +261,7 @@ class Recovery:
     def asking(self, now: float, rtt: float | None) -> bool:
         """Whether there is something to ask the far end for now."""
         for track, into in self.incoming.items():
-            due = into.missing.due(now, rtt or ASSUMED_RTT) if len(into.missing) else ()
-            if due:
+            if into.missing and (due := into.missing.due(now, rtt or ASSUMED_RTT)):
                 self._questions[track] = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in due))
                 self._hub.record(now, "recovery:missing", track=track, ranges=len(due))
         return bool(self._questions)
@@ -279,8 +278,7 @@ class Recovery:
 
     def next_timer(self, rtt: float | None) -> float | None:
         """When the next question is due, or None."""
-        timers = (into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if len(into.missing))
-        return min((timer for timer in timers if timer is not None), default=None)
+        return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if into.missing])
 
     def _hole(self, into: IncomingRecovery, first: int, end: int, now: float) -> None:
         first = max(first, end - MAX_HOLE_UNITS)

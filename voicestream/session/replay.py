@@ -151,6 +151,8 @@ class Replay:
 
     def next_timer(self) -> float | None:
         """When the next datagram may leave, or None."""
+        if not self._owed:
+            return None
         timers = [timer for owed in self._owed.values() if (timer := owed.next_timer(WIRE_OVERHEAD + HEADER_SIZE)) is not None]
         return max(self._next_at, min(timers)) if timers else None
 

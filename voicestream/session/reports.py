@@ -13,6 +13,7 @@ from voicestream.wire.frames import frame_size
 
 __all__ = ["Reports", "is_eliciting"]
 
+_SILENT: Final = (ReportFrame, PaddingFrame)
 _FIXED: Final = 11  # type, length, newest, arrival and count, at their longest
 _STATUS: Final = 4
 _ENTRY: Final = 11
@@ -20,8 +21,9 @@ _ENTRY: Final = 11
 
 def is_eliciting(datagram: Datagram) -> bool:
     """Whether a datagram calls for a report: it holds more than reports and padding, or nothing at all. VS-9.1-4"""
-    frames = datagram.frames
-    return not frames or any(not isinstance(frame, ReportFrame | PaddingFrame) for frame in frames)
+    if not datagram.frames:
+        return True
+    return not all(isinstance(frame, _SILENT) for frame in datagram.frames)
 
 
 class Reports:

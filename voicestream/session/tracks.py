@@ -127,7 +127,7 @@ class Tracks:
     def on_media(self, frame: AudioFrame | RetransmissionFrame, now: float, send_time: float) -> None:
         """A coded frame, the first time or again; and whatever repairs bring back with its help."""
         receiver = self.incoming(frame.track)
-        kind = SourceKind.RETRANSMISSION if isinstance(frame, RetransmissionFrame) else SourceKind.AUDIO
+        kind = SourceKind.RETRANSMISSION if type(frame) is RetransmissionFrame else SourceKind.AUDIO
         older_end = receiver.media.end_pts
         media = receiver.on_media(frame, kind, now, send_time)
         if media is not None:
@@ -226,8 +226,8 @@ class Tracks:
 
     def playout_entries(self) -> tuple[PlayoutEntry, ...]:
         """How the playouts stand, for a report."""
-        entries = (receiver.playout_entry() for receiver in self.receivers.values())
-        return tuple(entry for entry in entries if entry is not None)
+        entries = [receiver.playout_entry() for receiver in self.receivers.values()]
+        return tuple([entry for entry in entries if entry is not None])
 
     def handle_timer(self, now: float) -> None:
         """Let every receiver do what is due."""
@@ -236,7 +236,7 @@ class Tracks:
 
     def timers(self, bundle: int | None) -> list[float | None]:
         """When something will be due. No `bundle` for a pause of the audio."""
-        return [
-            *(receiver.played.next_timer() for receiver in self.receivers.values()),
-            *(sender.next_timer(bundle) for sender in self.senders.values() if bundle is not None),
-        ]
+        timers = [receiver.played.next_timer() for receiver in self.receivers.values()]
+        if bundle is not None:
+            timers += [sender.next_timer(bundle) for sender in self.senders.values()]
+        return timers

@@ -14,6 +14,7 @@ MAX_VARINT: Final = (1 << 62) - 1
 """Largest value of a variable-length integer (RFC 9000 section 16)."""
 
 _VARINT_BOUNDS: Final = ((1 << 6, 1, 0), (1 << 14, 2, 0x4000), (1 << 30, 4, 0x80000000), (1 << 62, 8, 0xC000000000000000))
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(64))
 _VALUE_MASK: Final = {1: 0x3F, 2: 0x3FFF, 4: 0x3FFFFFFF, 8: MAX_VARINT}
 
 
@@ -37,6 +38,8 @@ def encode_varint(value: int) -> bytes:
         ValueError: `value` is negative or does not fit 62 bits.
     """
     if value >= 0:
+        if value < 64:
+            return _ONE_BYTE[value]
         for bound, size, prefix in _VARINT_BOUNDS:
             if value < bound:
                 return (value | prefix).to_bytes(size, "big")
@@ -47,7 +50,10 @@ def peek_varint(data: bytes | bytearray, position: int) -> tuple[int, int] | Non
     """The variable-length integer at `position` and the position after it, or None when it has not all come yet."""
     if position >= len(data):
         return None
-    size = 1 << (data[position] >> 6)
+    head = data[position]
+    if head < 64:
+        return head, position + 1
+    size = 1 << (head >> 6)
     end = position + size
     if end > len(data):
         return None

@@ -122,7 +122,7 @@ def _read_media(build: type[CopyFrame] | type[RetransmissionFrame]) -> Callable[
 def _write_report(frame: ReportFrame, writer: Writer) -> int:
     if len(frame.statuses) > MAX_STATUSES:
         raise ValueError(f"a report must have at most {MAX_STATUSES} statuses, not {len(frame.statuses)}")
-    if len({entry.track for entry in frame.playout}) != len(frame.playout):
+    if len(frame.playout) > 1 and len({entry.track for entry in frame.playout}) != len(frame.playout):
         raise ValueError("a report must have at most one playout entry a track")
     writer.u16(frame.newest)
     writer.u16(frame.arrival)
@@ -146,7 +146,8 @@ def _read_status(reader: Reader) -> int | None:
     value = reader.varint()
     if value == 0:
         return None
-    reader.require(value <= 0x10000, f"status {value}")  # VS-4.4-1
+    if value > 0x10000:
+        raise reader.error(f"status {value}")  # VS-4.4-1
     zigzag = value - 1
     return zigzag >> 1 ^ -(zigzag & 1)
 
@@ -160,7 +161,7 @@ def _read_playout_entry(reader: Reader) -> PlayoutEntry:
 def _read_report(track: int, reader: Reader) -> Frame:
     newest, arrival, count = reader.u16(), reader.u16(), reader.varint()
     reader.require(count <= MAX_STATUSES, f"report of {count} statuses")  # VS-4.4-1
-    statuses = tuple(_read_status(reader) for _ in range(count))
+    statuses = tuple([_read_status(reader) for _ in range(count)])
     playout: list[PlayoutEntry] = []
     while not reader.at_end:
         entry = _read_playout_entry(reader)
@@ -372,5 +373,6 @@ def decode_typed_frame(data: bytes, position: int) -> tuple[Frame, int]:
         return UnknownFrame(type=frame_type, payload=body), end  # VS-4.11-1
     reader = Reader(body)
     frame = read(frame_type & 3, reader)
-    reader.end(f"frame type 0x{frame_type:x}")  # VS-4.1-4
+    if not reader.at_end:
+        reader.end(f"frame type 0x{frame_type:x}")  # VS-4.1-4
     return frame, end

@@ -29,21 +29,20 @@ class QueueDelay:
 
     Attributes:
         standing: Seconds of queue that does not go away between datagrams: the least delay of the last ones above the base.
-        trend: Seconds a second at which the delay grows.
         jitter: Mean difference between the delays of consecutive datagrams, in seconds. A standing queue does not raise it.
         base_at: When the base was last seen, on the clock of arrivals.
         newest_at: Newest arrival.
     """
 
-    __slots__ = ("_base", "_last", "_raw", "_recent", "base_at", "jitter", "newest_at", "standing", "trend")
+    __slots__ = ("_base", "_last", "_raw", "_recent", "_trend", "base_at", "jitter", "newest_at", "standing")
 
     def __init__(self) -> None:
         self._base = WindowedMin(BASE_WINDOW)
         self._recent: deque[tuple[float, float]] = deque()
         self._raw: deque[Sample] = deque(maxlen=STANDING_SAMPLES)
         self._last: float | None = None
+        self._trend: float | None = 0.0  # None: not computed since the last datagram
         self.standing = 0.0
-        self.trend = 0.0
         self.jitter = 0.0
         self.base_at = 0.0
         self.newest_at = 0.0
@@ -66,7 +65,8 @@ class QueueDelay:
         recent.append((at, delay))
         while recent[0][0] < at - TREND_WINDOW and len(recent) > STANDING_SAMPLES:
             recent.popleft()
-        near = [value for moment, value in recent if moment >= at - STANDING_WINDOW]
+        since = at - STANDING_WINDOW
+        near = [value for moment, value in recent if moment >= since]
         if len(near) < STANDING_SAMPLES:
             near = [value for _, value in list(recent)[-STANDING_SAMPLES:]]
         base = self._base.value or 0.0
@@ -75,7 +75,14 @@ class QueueDelay:
         self.standing = max(0.0, min(near) - base - noise)
         if self.standing < 0.004:
             self.base_at = at
-        self.trend = _slope(recent)
+        self._trend = None
+
+    @property
+    def trend(self) -> float:
+        """Seconds a second at which the delay grows."""
+        if self._trend is None:
+            self._trend = _slope(self._recent)
+        return self._trend
 
     def rebase(self, capacity_bps: float | None = None) -> None:
         """The path is another one, or the queue is not ours: take what stands now for the base."""
@@ -85,7 +92,7 @@ class QueueDelay:
             delay = _without_length(sample, capacity_bps)
             self._base.add(sample.arrived_at, delay)
             self._recent.append((sample.arrived_at, delay))
-        self.standing = self.trend = 0.0
+        self.standing = self._trend = 0.0
         self.base_at = self.newest_at
 
 
@@ -101,9 +108,11 @@ def _slope(points: deque[tuple[float, float]]) -> float:
     count = len(points)
     if count < STANDING_SAMPLES:
         return 0.0
-    mean_at = sum(at for at, _ in points) / count
-    mean_delay = sum(delay for _, delay in points) / count
-    spread = sum((at - mean_at) ** 2 for at, _ in points)
-    if spread <= 1e-6:
-        return 0.0
-    return sum((at - mean_at) * (delay - mean_delay) for at, delay in points) / spread
+    mean_at = sum([at for at, _ in points]) / count
+    mean_delay = sum([delay for _, delay in points]) / count
+    spread = together = 0.0
+    for at, delay in points:
+        apart = at - mean_at
+        spread += apart * apart
+        together += apart * (delay - mean_delay)
+    return together / spread if spread > 1e-6 else 0.0

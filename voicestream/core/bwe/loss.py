@@ -53,8 +53,13 @@ class LossLog:
 
     def recent(self, now: float, window: float) -> tuple[int, int]:
         """(datagrams, of them lost) told of in the last `window` seconds."""
-        fates = [fate for at, fate in self._fates if at >= now - window]
-        return len(fates), sum(fates)
+        since, count, lost = now - window, 0, 0
+        for at, fate in reversed(self._fates):
+            if at < since:
+                break
+            count += 1
+            lost += fate
+        return count, lost
 
     @property
     def pattern(self) -> LossPattern:

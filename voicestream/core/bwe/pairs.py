@@ -24,11 +24,12 @@ _KEPT: Final = 24
 class PacketPairs:
     """Rates told by pairs, newest last."""
 
-    __slots__ = ("_found", "_last")
+    __slots__ = ("_capacity", "_found", "_last")
 
     def __init__(self) -> None:
         self._last: Sample | None = None
         self._found: deque[tuple[float, float]] = deque(maxlen=_KEPT)
+        self._capacity: tuple[float, float | None] | None = None  # the last answer and its moment, which is asked for again and again
 
     def add(self, sample: Sample, now: float) -> bool:
         """Take a datagram that arrived; whether it is the second of a pair, whose delay tells nothing of the queue."""
@@ -37,18 +38,26 @@ class PacketPairs:
             return False
         gap = max(sample.arrived_at - last.arrived_at, _TICK)
         self._found.append((now, sample.wire_bytes * 8 / gap))
+        self._capacity = None
         return True
 
     def capacity_bps(self, now: float) -> float | None:
         """Median of the newest pairs of the last 4 s, None with fewer than three: jitter moves single pairs both ways."""
-        rates = sorted(rate for at, rate in self._found if at >= now - MAX_AGE)
-        return rates[len(rates) // 2] if len(rates) >= LEAST else None
+        known = self._capacity
+        if known is None or known[0] != now:
+            since = now - MAX_AGE
+            rates = sorted([rate for at, rate in self._found if at >= since])
+            self._capacity = known = (now, rates[len(rates) // 2] if len(rates) >= LEAST else None)
+        return known[1]
 
     def newest_bps(self, now: float, *, age: float = 1.5, least: int = 2) -> float | None:
         """The lower one of the two newest pairs, if they are at most `age` seconds old: quick to see that a link is faster."""
-        rates = [rate for at, rate in self._found if at >= now - age][-least:]
-        return min(rates) if len(rates) >= least else None
+        found = self._found
+        if len(found) < least or found[-least][0] < now - age:
+            return None
+        return min([found[-back][1] for back in range(1, least + 1)])
 
     def forget(self) -> None:
         """The path is another one."""
         self._found.clear()
+        self._capacity = None

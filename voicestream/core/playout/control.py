@@ -102,11 +102,11 @@ class StretchControl:
         while self._calls[0].time < now - WAIT_UNITS:
             self._calls.popleft()
 
-    def least_wait(self, now: float) -> float:
-        """Shortest time that any frame of the last second had waited; 0 while there is less than half a second to judge by."""
+    def all_waited(self, now: float, units: float) -> bool:
+        """Whether every frame of the last second had waited longer than so; no while there is less than half a second to judge by."""
         if not self._calls or now - self._calls[0].time < WAIT_UNITS / 2 or now - self._calls[-1].time > WAIT_UNITS:
-            return 0.0
-        return min(call.wait for call in self._calls)
+            return False
+        return all(call.wait > units for call in self._calls)
 
     def moved(self, now: float) -> None:
         """A frame came late or the playhead jumped: what was learnt of the slack is void."""
@@ -143,11 +143,12 @@ class StretchControl:
             frame_units: Length of the next frame.
             early: How much earlier than its neighbours the frame was sent; that much is not delay.
         """
-        calls = [call for call in self._calls if call.time >= now - WINDOW_UNITS and call.time >= self._changed_at]
+        since = max(now - WINDOW_UNITS, self._changed_at)
+        calls = [call for call in self._calls if call.time >= since]
         if not calls:
             return 0.0
-        slack = min(call.slack for call in calls) - base
-        free = min(call.held for call in calls) % self.grain
+        slack = min([call.slack for call in calls]) - base
+        free = min([call.held for call in calls]) % self.grain
         self.distance = abs(slack - (spread if slack < spread else target))
         if slack < spread:
             if now < self._no_expansion_before:
@@ -156,7 +157,7 @@ class StretchControl:
             return min(steps * self.grain - free, float(STEP_UNITS), max(1.0, frame_units / 2))
         if now - self._changed_at < SETTLE_UNITS:
             return 0.0
-        wait = min(call.wait for call in self._calls)
+        wait = min([call.wait for call in self._calls])
         surplus = min(slack - target - UPPER_MARGIN, wait - WAIT_MARGIN)
         excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - early - CUT_RESERVE
         if excess < MIN_CUT_UNITS:

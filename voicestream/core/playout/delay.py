@@ -167,11 +167,13 @@ class DelayEstimator:
         recent: list[tuple[int, float]] = []
         peak = -min(self._peak.value or 0.0, self._repair_peak.value or 0.0)
         if base is not None:
+            bucket = self._histogram.bucket
             for sample in self._samples:
-                behind = sample.delay - max(base, sample.quickest_before)
-                weight = sample.units * (REPAIR_FACTOR if sample.repaired else 1.0)
-                recent.append((self._histogram.bucket(behind), weight))
-                peak = max(peak, behind)
+                before = sample.quickest_before
+                behind = sample.delay - (base if base > before else before)
+                recent.append((bucket(behind), sample.units * (REPAIR_FACTOR if sample.repaired else 1.0)))
+                if behind > peak:
+                    peak = behind
         best = self._histogram.best_delay(recent, RECENT_FACTOR, round(self._spread + 0.49))
         self._spread = min(float(best), peak)
         return True

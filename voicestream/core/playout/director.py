@@ -310,7 +310,7 @@ class Director:
             limit, reason = max(intake.delay.target, float(self.frame_units)), "stalled"
         elif self._state is _State.TALK and self._credit >= STANDSTILL_UNITS:
             limit, reason = 1.5 * self._intake.delay.ceiling, "old"
-        elif self._control.least_wait(self._now) > self._intake.delay.ceiling + 80.0:
+        elif self._control.all_waited(self._now, self._intake.delay.ceiling + 80.0):
             limit, reason = float(self._intake.delay.ceiling), "behind"
         else:
             return

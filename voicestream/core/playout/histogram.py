@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 __all__ = ["DelayHistogram"]
@@ -38,7 +39,7 @@ class DelayHistogram:
         """Index of the bucket for a delay."""
         if delay_units <= 0:
             return 0
-        return min(int(-(-delay_units // 1)), self._ceiling + 1)
+        return math.ceil(delay_units) if delay_units <= self._ceiling else self._ceiling + 1
 
     def add(self, delay_units: float, media_units: float) -> None:
         """Count a frame of length `media_units` that came `delay_units` behind the quickest."""

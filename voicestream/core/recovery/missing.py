@@ -68,7 +68,7 @@ class MissingTracker:
     def arrived(self, pts: int, units: int) -> None:
         """Media has come, in whatever way."""
         end = pts + units
-        if not any(piece.first < end and pts < piece.first + piece.units for piece in self._pieces):
+        if not self._pieces or not any(piece.first < end and pts < piece.first + piece.units for piece in self._pieces):
             return
         kept: list[_Piece] = []
         for piece in self._pieces:

@@ -138,9 +138,10 @@ def test_the_grain_follows_a_new_frame_length() -> None:
     assert control.grain == 8
 
 
-def test_the_least_wait_needs_half_a_second_of_calls() -> None:
+def test_that_all_waited_shows_after_half_a_second_of_calls() -> None:
     control, now = watched(4.0, wait=30.0, ticks=20)
-    assert control.least_wait(now) == 0
+    assert not control.all_waited(now, 20)
     control, now = watched(4.0, wait=30.0, ticks=60)
-    assert control.least_wait(now) == 30
-    assert control.least_wait(now + 500) == 0
+    assert control.all_waited(now, 29)
+    assert not control.all_waited(now, 30)
+    assert not control.all_waited(now + 500, 20)
