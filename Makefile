@@ -7,13 +7,14 @@ READY := $(VENV)/.ready
 WAV ?=
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz build clean
+.PHONY: help demo test lint types coverage fuzz bench-sim build clean
 
 help:
 	@echo "make demo [WAV=file]  speech through a real client and server and an imperfect link; writes demo-out/"
 	@echo "make test             lint, types, coverage of the wire layer, all tests"
 	@echo "make lint             ruff and mypy"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
+	@echo "make bench-sim [BENCH='--seeds 1-3 --json FILE 5.1 ...']  rate control in virtual time: cases of RFC 8867 and others with their bars"
 	@echo "make build            a wheel in dist/"
 	@echo "make clean            remove what the others made"
 
@@ -43,6 +44,10 @@ INPUTS ?= 200000
 SEED ?= 1
 fuzz: $(READY)
 	$(BIN)/python -m voicestream.testing.fuzz --inputs $(INPUTS) --seed $(SEED)
+
+BENCH ?=
+bench-sim: $(READY)
+	$(BIN)/python -m voicestream.testing.bench $(BENCH)
 
 build: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .

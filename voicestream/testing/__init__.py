@@ -6,8 +6,9 @@
 * ``fake_codec.FakeCodec``: packets that tell which frame they are.
 * ``strategies``: hypothesis strategies for every value on the wire (needs ``voicestream[testing]``).
 * ``python -m voicestream.testing.fuzz``: hostile input in every state.
+* ``python -m voicestream.testing.bench``: rate control on shared and changing links, with competitors, measured against bars.
 
-The last four are not imported from here, so that using a link loads neither QUIC nor hypothesis.
+The last five are not imported from here, so that using a link loads neither QUIC nor hypothesis.
 """
 
 from __future__ import annotations

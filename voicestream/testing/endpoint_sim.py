@@ -29,6 +29,7 @@ from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
 from voicestream.testing.sim import Simulation
 from voicestream.testing.sim_certificate import SERVER_NAME, sim_certificate
+from voicestream.trace import Observer
 
 __all__ = ["ClientHost", "EndpointWorld", "ServerHost", "ServerSide"]
 
@@ -47,10 +48,12 @@ class ClientHost(CallSide):
         nat_dropped: Packets of the server that came to an address which is no longer this client's.
     """
 
-    def __init__(self, world: EndpointWorld, number: int, profile: NetworkProfile, config: SessionConfig) -> None:
+    def __init__(
+        self, world: EndpointWorld, number: int, profile: NetworkProfile, config: SessionConfig, observer: Observer | None = None
+    ) -> None:
         name = f"client{number}"
         sim = world.sim
-        session = ClientSession(config, authority=SERVER_NAME, path=f"/{number}", entropy=sim.entropy(name))
+        session = ClientSession(config, authority=SERVER_NAME, path=f"/{number}", entropy=sim.entropy(name), observer=observer)
         super().__init__(sim, name, session)
         endpoint = ClientEndpoint(sim_certificate()[2], session, entropy=sim.entropy(f"{name}/quic"), limits=config.limits)
         self.connection: Connection = endpoint.connection
@@ -322,11 +325,13 @@ class EndpointWorld:
         self.server = ServerHost(self, self.config, retry=retry, resumable=resumable)
         self._homes: dict[Address, ClientHost] = {}
 
-    def client(self, profile: NetworkProfile | LinkProfile | None = None, *, config: SessionConfig | None = None) -> ClientHost:
+    def client(
+        self, profile: NetworkProfile | LinkProfile | None = None, *, config: SessionConfig | None = None, observer: Observer | None = None
+    ) -> ClientHost:
         """A new client begins to call now; its path begins now, too."""
         if not isinstance(profile, NetworkProfile):
             profile = NetworkProfile.both(profile or LinkProfile())
-        host = ClientHost(self, len(self.clients), profile, config or self.config)
+        host = ClientHost(self, len(self.clients), profile, config or self.config, observer)
         self.clients.append(host)
         return host
 

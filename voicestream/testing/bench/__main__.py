@@ -1,0 +1,83 @@
+"""The command line of the bench."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from voicestream.testing.bench.case import Bar, Case
+from voicestream.testing.bench.cases import CASES
+from voicestream.testing.bench.report import summary, table
+from voicestream.testing.bench.run import run_case
+from voicestream.testing.profile import NetworkProfile
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m voicestream.testing.bench", description="Rate control in virtual time.")
+    parser.add_argument("cases", nargs="*", help="names of cases; all by default")
+    parser.add_argument("--list", action="store_true", help="say what cases there are")
+    parser.add_argument("--quick", action="store_true", help="only the short selection")
+    parser.add_argument("--seeds", default="1", help="numbers with commas, or FIRST-LAST (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=2, help="at once (default: %(default)s)")
+    parser.add_argument("--profile", action="append", default=[], metavar="FILE", help="a link from a JSON profile as one more case")
+    parser.add_argument("--seconds", type=float, default=60, help="length of such cases (default: %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="write every figure there")
+    return parser.parse_args(argv)
+
+
+def _seeds(text: str) -> list[int]:
+    if "-" in text:
+        first, last = text.split("-")
+        return list(range(int(first), int(last) + 1))
+    return [int(part) for part in text.split(",")]
+
+
+def _from_profile(name: str, seconds: float) -> Case:
+    profile = NetworkProfile.from_json(name)
+    bars = (Bar("queue_p95_ms", "<=", 150),)
+    return Case(name=Path(name).stem, about="from a profile", seconds=seconds, b2a=profile.b2a, a2b=profile.a2b, settle=3, bars=bars)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run; returns 0 when every bar was kept, else 1."""
+    options = _arguments(argv)
+    cases = [_from_profile(name, options.seconds) for name in options.profile]
+    if options.cases or options.quick or not cases:
+        known = {case.name: case for case in CASES}
+        unknown = [name for name in options.cases if name not in known]
+        if unknown:
+            print(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}", file=sys.stderr)
+            return 2
+        cases += [case for case in CASES if (case.name in options.cases if options.cases else case.quick or not options.quick)]
+    if options.list:
+        for case in cases:
+            print(f"{case.name:12} {case.about}; {', '.join(map(str, case.bars))}")
+        return 0
+    began = time.monotonic()
+    # The longest first, so that the processes end together.
+    jobs = sorted(((case, seed) for case in cases for seed in _seeds(options.seeds)), key=lambda job: -job[0].seconds * len(job[0].media))
+    if options.processes > 1 and len(jobs) > 1:
+        with ProcessPoolExecutor(options.processes) as pool:
+            outcomes = list(pool.map(run_case, *zip(*jobs, strict=True)))
+    else:
+        outcomes = [run_case(*job) for job in jobs]
+    order = {case.name: index for index, case in enumerate(cases)}
+    outcomes.sort(key=lambda outcome: (order[outcome.case], outcome.seed))
+    print(table(outcomes))
+    print(summary(cases, outcomes, time.monotonic() - began))
+    if options.json:
+        rows = [
+            {"case": one.case, "seed": one.seed, "figures": dict(one.figures), "missed": list(one.missed), "failure": one.failure}
+            for one in outcomes
+        ]
+        Path(options.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return int(any(outcome.missed or outcome.failure for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""From logs of packets, targets and playing to figures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from voicestream.config import UNITS_PER_SECOND
+from voicestream.testing.bench.case import NEED_BPS, Case, Direction, Media
+from voicestream.testing.bench.shared import Leg
+from voicestream.testing.link import own_queueing_ms
+from voicestream.testing.measure import Samples
+from voicestream.testing.rate import TRACE_SLOT_BYTES
+from voicestream.testing.side import CallSide
+
+__all__ = ["FlowLog", "figures"]
+
+TURN: Final = 0.05
+"""A turn of the target by less is none."""
+
+TAKEN: Final = 0.9
+STARTED: Final = 0.85
+NEVER: Final = 99.0
+"""Seconds, for what does not happen before the next change."""
+
+LIMIT_S: Final = 600.0
+
+
+@dataclass(slots=True, kw_only=True)
+class FlowLog:
+    """What is remembered of one direction of a call.
+
+    Attributes:
+        side: Speaks.
+        other: Listens.
+        leg: Carries it.
+        accepted_at: When the call began, in seconds of the case.
+        spec: What was asked for.
+        targets: (second, bits per second) of the estimate.
+        concealed: Share of the speech that was made up by the far end.
+        delay_ms: From capture to playing.
+        redundancy: Share of the bytes on the wire.
+        bitrate_bps: Mean of the codec.
+    """
+
+    side: CallSide
+    other: CallSide
+    leg: Leg
+    accepted_at: float
+    spec: Media
+    targets: list[tuple[float, float]] = field(default_factory=list)
+    concealed: float = 0.0
+    delay_ms: Samples = field(default_factory=Samples)
+    redundancy: float = 0.0
+    bitrate_bps: float = 0.0
+    settled: bool = False
+
+    def settle(self, now: float) -> None:
+        """The call ends: note what only its living ends tell."""
+        if self.settled:
+            return
+        self.settled = True
+        heard = self.other.heard()
+        self.concealed, self.delay_ms = heard.concealed_share, heard.delay_ms
+        self.redundancy = self.side.session.stats(now).recovery.redundancy_share
+        frames = [fate.sent for fate in heard.fates]
+        seconds = sum(frame.units for frame in frames) / UNITS_PER_SECOND
+        self.bitrate_bps = sum(len(frame.payload) for frame in frames) * 8 / seconds if seconds else 0.0
+
+    def active(self, begin: float, end: float, case: Case) -> bool:
+        """Whether it talks all through the window."""
+        if self.spec.start > begin or (self.spec.stop or case.seconds) < end:
+            return False
+        at = self.spec.start
+        for talk, pause in self.spec.talk:
+            if begin < at + talk + pause and end > at + talk:
+                return False
+            at += talk + pause
+        return True
+
+    def served_bps(self, begin: float, end: float) -> float:
+        """Rate at which its packets passed the shared limit."""
+        bits = sum(packet.size * 8 for packet in self.leg.carried if packet.left_at is not None and begin <= packet.left_at < end)
+        return bits / (end - begin)
+
+
+def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[Sequence[tuple[float, int]]]) -> dict[str, float]:
+    """Every figure of one run; where there are several flows, the worst one's unless the name says otherwise."""
+    found: dict[str, float] = {}
+    by_way: dict[Direction, list[FlowLog]] = {}
+    for log in logs:
+        by_way.setdefault("b2a" if log.side.name.startswith("client") else "a2b", []).append(log)
+    use: list[float] = []
+    for way, flows in by_way.items():
+        use += _utilisation(case, way, flows)
+        _queues(case, way, flows, found)
+        _reactions(case, way, flows, found)
+        _fairness(case, way, flows, found)
+    found["utilisation"] = min(use, default=math.nan)
+    found["start_s"] = max(_start(case, log) for log in logs)
+    found["reversals"] = max(_reversals(case, log) for log in logs)
+    found["concealed"] = max(log.concealed for log in logs)
+    found["bitrate_kbps"] = sum(log.bitrate_bps for log in logs) / len(logs) / 1e3
+    found["redundancy"] = max(log.redundancy for log in logs)
+    found["delay_p50_ms"] = max(log.delay_ms.median for log in logs)
+    found["delay_p95_ms"] = max(log.delay_ms.percentile(95) for log in logs)
+    found["dropped"] = max(sum(packet.left_at is None for packet in log.leg.carried) / max(1, len(log.leg.carried)) for log in logs)
+    if greedy:
+        _competition(case, by_way["b2a"], greedy, found)
+    return found
+
+
+def _capacity_bps(case: Case, way: Direction, begin: float, end: float) -> float:
+    """Mean of the link."""
+    profile = case.profile(way)
+    if profile.rate_trace_ms:
+        period = max(profile.rate_trace_ms) / 1e3
+        slots = sum(begin <= (slot / 1e3 + turn * period) < end for turn in range(int(end / period) + 1) for slot in profile.rate_trace_ms)
+        return slots * TRACE_SLOT_BYTES * 8 / (end - begin)
+    steps = profile.rate_steps
+    if not steps:
+        return math.inf
+    edges = [*(start for start, _ in steps), math.inf]
+    bits = sum(
+        kbps * 1e3 * max(0.0, min(end, edges[index + 1]) - max(begin, edges[index])) for index, (_, kbps) in enumerate(steps)
+    )
+    return bits / (end - begin)
+
+
+def _utilisation(case: Case, way: Direction, flows: Sequence[FlowLog]) -> list[float]:
+    found = []
+    for begin, end in case.windows(way):
+        active = [flow for flow in flows if flow.active(begin, end, case)]
+        if active:
+            wanted = min(_capacity_bps(case, way, begin, end), len(active) * NEED_BPS)
+            found.append(sum(flow.served_bps(begin, end) for flow in active) / wanted)
+    return found
+
+
+def _queues(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[str, float]) -> None:
+    """Own queueing delay in the steady windows: on a trace without what the least stream of speech would wait there as well."""
+    waits = Samples()
+    windows = case.windows(way)
+    for flow in flows:
+        if case.profile(way).rate_trace_ms:
+            # The packets before the call are few; the trace's own stalls are not the sender's doing.
+            rows = [(packet.at, packet.size) for packet in flow.leg.carried]
+            for wait in own_queueing_ms(case.profile(way), rows):
+                waits.add(wait)
+            continue
+        for packet in flow.leg.carried:
+            if packet.left_at is not None and any(begin <= packet.at < end for begin, end in windows):
+                waits.add(packet.wait * 1e3)
+    for percent in (50, 95, 99):
+        name = f"queue_p{percent}_ms"
+        found[name] = max(found.get(name, 0.0), waits.percentile(percent))
+
+
+def _reactions(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[str, float]) -> None:
+    """Seconds until a drop of the capacity has left no long wait behind, and until a rise of it is used."""
+    steps = [step for step in case.profile(way).rate_steps if step[0] < case.seconds]
+    edges = [*(start for start, _ in steps), case.seconds]
+    for index, ((_, before), (start, after)) in enumerate(itertools.pairwise(steps)):
+        end = edges[index + 2]
+        active = [flow for flow in flows if flow.active(start - 0.5, end, case)]
+        if not active:
+            continue
+        if after < before:
+            late = [
+                packet.at - start
+                for flow in active
+                for packet in flow.leg.carried
+                if start <= packet.at < end and packet.left_at is not None and packet.wait * 1e3 > case.queue_ms
+            ]
+            found["react_s"] = max(found.get("react_s", 0.0), max(late, default=0.0))
+        else:
+            wanted = TAKEN * min(after * 1e3, len(active) * NEED_BPS)
+            found["take_s"] = max(found.get("take_s", 0.0), _reached(active, start, end, wanted))
+
+
+def _reached(flows: Sequence[FlowLog], start: float, end: float, wanted_bps: float) -> float:
+    """Seconds after `start` at which the second before has carried so much."""
+    at = start + 1
+    while at <= end:
+        if sum(flow.served_bps(at - 1, at) for flow in flows) >= wanted_bps:
+            return at - start
+        at += 0.25
+    return NEVER
+
+
+def _start(case: Case, log: FlowLog) -> float:
+    way: Direction = "b2a" if log.side.name.startswith("client") else "a2b"
+    begin = log.accepted_at
+    wanted = STARTED * min(_capacity_bps(case, way, begin, begin + 2), NEED_BPS)
+    return _reached([log], begin, log.spec.stop or case.seconds, wanted)
+
+
+def _reversals(case: Case, log: FlowLog) -> float:
+    """Turns of the target by more than a twentieth, in 10 s of steady windows."""
+    way: Direction = "b2a" if log.side.name.startswith("client") else "a2b"
+    turns, length = 0, 0.0
+    for begin, end in case.windows(way):
+        if log.active(begin, end, case):
+            turns += _turns([target for at, target in log.targets if begin <= at < end])
+            length += end - begin
+    return turns / length * 10 if length else 0.0
+
+
+def _turns(values: Sequence[float]) -> int:
+    if not values:
+        return 0
+    turns, direction, extreme = 0, 0, values[0]
+    for value in values:
+        if (direction >= 0 and value > extreme) or (direction <= 0 and value < extreme):
+            direction, extreme = direction or (1 if value > extreme else -1), value
+        elif abs(value - extreme) > TURN * extreme:
+            turns, direction, extreme = turns + 1, -direction, value
+    return turns
+
+
+def _fairness(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[str, float]) -> None:
+    for begin, end in case.windows(way):
+        rates = [flow.served_bps(begin, end) for flow in flows if flow.active(begin, end, case)]
+        if len(rates) >= 2 and any(rates):
+            jain = sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
+            found["jain"] = min(found.get("jain", 1.0), jain)
+
+
+def _competition(
+    case: Case, flows: Sequence[FlowLog], greedy: Sequence[Sequence[tuple[float, int]]], found: dict[str, float]
+) -> None:
+    """Media's part of what it should have beside others, and theirs."""
+    begin, end = max(flow.accepted_at for flow in flows) + case.settle, case.seconds
+    capacity = _capacity_bps(case, "b2a", begin, end)
+    endless = sum(spec.count for spec in case.greedy if spec.transfer_kb is None)
+    fair = capacity / (len(flows) + max(1, endless))
+    found["media_share"] = min(flow.served_bps(begin, end) for flow in flows) / min(fair, NEED_BPS)
+    rates = [sum(size * 8 for at, size in log if begin <= at < end) / (end - begin) for log in greedy]
+    found["tcp_share"] = (min(rates) if endless else sum(rates)) / fair
