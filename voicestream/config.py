@@ -99,8 +99,10 @@ class RateConfig:
         max_bitrate_bps: Codec cap, 8000 to 64000.
         send_deadline_ms: A frame that has waited longer than this in the send queue is dropped and counted, 20 to 2000.
         queue_frames: Frames that the send queue holds at most, 2 to 500; the oldest is dropped and counted.
-        redundancy_share: Part of the wire bytes that redundancy may take, 0 to 0.5; answers to losses may add the measured loss.
+        redundancy_share: Part of the wire bytes that redundancy takes as a rule, 0 to 0.5; answers to losses may add the measured loss.
             With 0 nothing is repaired and nothing sent again.
+        redundancy_cap: Part of the wire bytes that redundancy may take where the path has room and more than 0.5 % of the frames would
+            be concealed otherwise, 0 to 0.5. One below `redundancy_share` changes nothing.
         pairs: Measure the path now and then with a datagram that leaves right behind another. Without, it takes longer to find out
             that there is room.
     """
@@ -110,6 +112,7 @@ class RateConfig:
     send_deadline_ms: int = 150
     queue_frames: int = 100
     redundancy_share: float = 0.10
+    redundancy_cap: float = 0.30
     pairs: bool = True
 
     def __post_init__(self) -> None:
@@ -120,6 +123,7 @@ class RateConfig:
         _require(20 <= self.send_deadline_ms <= 2000, f"send_deadline_ms must be 20 to 2000, not {self.send_deadline_ms}")
         _require(2 <= self.queue_frames <= 500, f"queue_frames must be 2 to 500, not {self.queue_frames}")
         _require(0 <= self.redundancy_share <= 0.5, f"redundancy_share must be 0 to 0.5, not {self.redundancy_share}")
+        _require(0 <= self.redundancy_cap <= 0.5, f"redundancy_cap must be 0 to 0.5, not {self.redundancy_cap}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 from voicestream.config import FRAME_MS_CHOICES, SessionConfig
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.samples import WindowedMin
+from voicestream.core.recovery.choice import ENOUGH, SHARE_STEP, Choice, LossMemory, Tools, choose
 
 __all__ = [
     "DATAGRAM_BYTES",
@@ -60,14 +61,21 @@ PAUSE_SHARE: Final = 0.8
 PAUSE_AFTER: Final = 1.0
 RESUME_SHARE: Final = 0.95
 
-FEC_ON: Final = 0.025
-FEC_OFF: Final = 0.01
+FEC_OFF: Final = 0.5
+"""Part of the concealment that switches in-band FEC on below which it goes off again."""
+
 FEC_MAX_PERCENT: Final = 10
 FEC_BITRATES: Final = (14000, 40000)
 """Codec bitrates between which in-band FEC is worth its bits; above them the codec has none."""
 
-FEC_RTT: Final = 0.1
-"""Seconds of round trip from which a retransmission may come too late."""
+ASSUMED_RTT: Final = 0.1
+"""Seconds, before anything is known."""
+
+LOOKAHEAD: Final = 0.15
+"""Seconds that a playout waits at most, as long as the far end has not told its own."""
+
+RICH_BPS: Final = 32000
+"""More than so many bits of the codec give way to redundancy that keeps frames from being concealed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +86,8 @@ class SendPlan:
         bitrate_bps: Of the codec.
         frame_ms: Length of a frame.
         bundle: Consecutive frames of a track in one datagram.
-        repair_interval: Frames a repair frame covers; 0 leaves it to the redundancy budget.
+        redundancy_share: Part of the wire bytes that redundancy may take.
+        repair_interval: Frames from one repair to the next at least; 0 for no repairs.
         copy_bps: Bitrate of low-rate copies; 0 for none.
         copy_offset_frames: Frames by which a copy follows its frame.
         inband_fec_percent: Loss that the codec's own FEC is told of; 0 turns it off.
@@ -89,6 +98,7 @@ class SendPlan:
     bitrate_bps: int
     frame_ms: int
     bundle: int = 1
+    redundancy_share: float = 0.0
     repair_interval: int = 0
     copy_bps: int = 0
     copy_offset_frames: int = 0
@@ -152,37 +162,98 @@ class Allocator:
     Attributes:
         plan: The plan in force.
         reason: Why it was chosen.
+        protection: Why its redundancy was chosen.
+        wanted_share: Part of the wire bytes that redundancy would take if there were room.
+        copies: The source makes low-rate copies when it is asked to.
     """
 
-    __slots__ = ("_config", "_floor_bps", "_least", "_length_at", "_low_since", "_raised_at", "plan", "reason")
+    __slots__ = (
+        "_config", "_floor_bps", "_least", "_length_at", "_low_since", "_memory", "_raised_at", "_rtt",
+        "copies", "plan", "protection", "reason", "wanted_share",
+    )  # fmt: skip
 
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
         self._floor_bps = floor_rate_bps(config)
+        self._memory = LossMemory()
+        self._rtt = ASSUMED_RTT
+        self.copies = True
+        self.wanted_share = config.rate.redundancy_share
         self.plan = allocate(config)
         self.reason = "configuration"
+        self.protection = ""
         self._least = WindowedMin(RAISE_WINDOW)
         self._raised_at = float("-inf")
         self._length_at = float("-inf")
         self._low_since: float | None = None
+        self._protect(self._chosen(0.0, LOOKAHEAD))
 
-    def update(self, now: float, audio_bps: float, *, loss: LossPattern | None = None, rtt: float | None = None) -> bool:
-        """Choose anew; whether the plan changed.
+    def protect(self, now: float, media_bps: float, *, loss: LossPattern, rtt: float | None, lookahead: float) -> bool:
+        """Choose the redundancy anew; whether the plan changed.
+
+        Args:
+            now: Monotonic seconds.
+            media_bps: Bits per second on the wire that audio and redundancy may use together.
+            loss: How datagrams get lost.
+            rtt: Round trip in seconds, None when nothing new is known.
+            lookahead: Seconds that the far end's playout waits at most.
+        """
+        self._rtt = self._rtt if rtt is None else rtt
+        self._memory.update(now, loss.share, loss.mean_burst)
+        before = self.plan
+        self.wanted_share = self._chosen(self._config.rate.redundancy_cap, lookahead).share
+        self._protect(self._chosen(self._room(media_bps), lookahead))
+        return self.plan != before
+
+    def _chosen(self, most: float, lookahead: float) -> Choice:
+        share, plan = self._config.rate.redundancy_share, self.plan
+        return choose(
+            Tools(share=share, most=max(share, most) if share else 0.0, copies=self.copies),
+            loss=self._memory.share,
+            burst=self._memory.burst,
+            rtt=self._rtt,
+            lookahead=lookahead,
+            frame_ms=plan.frame_ms * plan.bundle,
+            bitrate_bps=min(plan.bitrate_bps, max(RICH_BPS, self._config.bitrate_bps)),
+        )
+
+    def _room(self, media_bps: float) -> float:
+        """Part of the wire bytes that redundancy may take without making the codec poor."""
+        rate = self._config.rate
+        kept = min(RICH_BPS, rate.max_bitrate_bps) + wire_rate_bps(SendPlan(bitrate_bps=0, frame_ms=self._config.frame_ms))
+        share = 1 - self._memory.share - kept / max(media_bps, 1.0)
+        return min(rate.redundancy_cap, max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP))
+
+    def _protect(self, choice: Choice) -> None:
+        plan = dataclasses.replace(
+            self.plan,
+            redundancy_share=choice.share,
+            repair_interval=choice.repair_interval,
+            copy_bps=choice.copy_bps,
+            copy_offset_frames=choice.copy_offset_frames,
+            retransmit=choice.retransmit,
+        )
+        plan = dataclasses.replace(plan, inband_fec_percent=self._inband_fec(plan, choice))
+        if plan != self.plan:
+            memory = self._memory
+            self.plan = plan
+            self.protection = (
+                f"{memory.share:.1%} lost, {memory.burst:.1f} together, round trip {self._rtt * 1000:.0f} ms: "
+                f"{choice.concealed:.1%} will be concealed"
+            )
+
+    def update(self, now: float, audio_bps: float) -> bool:
+        """Choose bitrate and frames anew; whether the plan changed.
 
         Args:
             now: Monotonic seconds.
             audio_bps: Bits per second on the wire that the audio may use, headers included.
-            loss: How datagrams get lost.
-            rtt: Round trip in seconds.
         """
         self._least.add(now, audio_bps)
         plan, reason = self._steady(audio_bps, now)
         paused = self._paused(audio_bps, now)
         if paused != plan.paused:
             plan, reason = dataclasses.replace(plan, paused=paused), "below the floor" if paused else "above the floor"
-        fec = self._inband_fec(plan, loss or LossPattern(), rtt)
-        if fec != plan.inband_fec_percent:
-            plan, reason = dataclasses.replace(plan, inband_fec_percent=fec), reason or "loss"
         if plan == self.plan:
             return False
         if plan.bitrate_bps > self.plan.bitrate_bps:
@@ -215,7 +286,7 @@ class Allocator:
         return old, ""
 
     def _with(self, plan: SendPlan) -> SendPlan:
-        return dataclasses.replace(plan, paused=self.plan.paused, inband_fec_percent=self.plan.inband_fec_percent)
+        return dataclasses.replace(self.plan, bitrate_bps=plan.bitrate_bps, frame_ms=plan.frame_ms, bundle=plan.bundle)
 
     def _paused(self, audio_bps: float, now: float) -> bool:
         floor = self._floor_bps
@@ -228,11 +299,11 @@ class Allocator:
             self._low_since = now
         return now - self._low_since >= PAUSE_AFTER
 
-    def _inband_fec(self, plan: SendPlan, loss: LossPattern, rtt: float | None) -> int:
-        """A low hint, only where the codec has it and retransmissions may come too late."""
+    def _inband_fec(self, plan: SendPlan, choice: Choice) -> int:
+        """A low hint, only where the codec has it and the other tools leave too much."""
         low, high = FEC_BITRATES
-        if not low <= plan.bitrate_bps <= high or rtt is None or rtt < FEC_RTT or not self._config.rate.redundancy_share:
+        if not low <= plan.bitrate_bps <= high or not choice.share:
             return 0
-        if loss.share < (FEC_OFF if plan.inband_fec_percent else FEC_ON):
+        if choice.concealed <= (FEC_OFF * ENOUGH if plan.inband_fec_percent else ENOUGH):
             return 0
-        return plan.inband_fec_percent or min(FEC_MAX_PERCENT, max(5, round(loss.share * 100)))
+        return plan.inband_fec_percent or min(FEC_MAX_PERCENT, max(5, round(self._memory.share * 100)))

@@ -147,7 +147,7 @@ class Link:
             bundles = sender.take(now, plan.bundle, paused=plan.paused)
             recovery.keep(track, sender.queue.take_dropped(), now)
             for bundle in bundles:
-                recovery.ride(bundle, now)
+                recovery.ride(bundle, now, plan)
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
                 if len(out) == 1 and planner.wants_pair(now):

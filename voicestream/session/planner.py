@@ -5,6 +5,7 @@ What the path carries is the estimator's business, what to choose the allocator'
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Final
 
@@ -39,6 +40,9 @@ ESTIMATE_BELOW_FLOOR: Final = 0.6
 
 EVENTS_USE: Final = 0.8
 """Part of the link that audio and events may take together while nothing stands against it."""
+
+GOOD_BPS: Final = 48000
+"""Bits of the codec that there is use for beside much redundancy."""
 
 OWING_FACTOR: Final = 4.0
 """How much more there is use for while a resumed session catches up."""
@@ -165,7 +169,7 @@ class Planner:
     def redundancy_share(self) -> float:
         """Part of the wire bytes that redundancy may take at present: less where headers leave little."""
         room = (self.estimator.target_bps - NO_REDUNDANCY_BPS) / (FULL_REDUNDANCY_BPS - NO_REDUNDANCY_BPS)
-        return self._hub.config.rate.redundancy_share * max(0.0, min(1.0, room))
+        return self.plan.redundancy_share * max(0.0, min(1.0, room))
 
     def _answered_loss(self) -> float:
         """Part of the wire bytes that answers to losses take beyond that."""
@@ -179,23 +183,33 @@ class Planner:
         """What there is use for at most."""
         rate = self._hub.config.rate
         most = SendPlan(bitrate_bps=rate.max_bitrate_bps, frame_ms=self._hub.config.frame_ms)
-        need = (wire_rate_bps(most) + ACK_BYTES * 8000 / most.frame_ms) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
+        acks = ACK_BYTES * 8000 / most.frame_ms
+        need = (wire_rate_bps(most) + acks) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
+        if self.allocator.wanted_share > rate.redundancy_share:
+            # Redundancy comes out of the bits beyond good speech first.
+            good = dataclasses.replace(most, bitrate_bps=min(most.bitrate_bps, GOOD_BPS))
+            need = max(need, (wire_rate_bps(good) + acks) / (1 - self.allocator.wanted_share - MOST_LOSS_ANSWERED))
         if self.owing:
             need *= OWING_FACTOR
         bound = self._hub.peer.max_rate_bps
         return need if bound is None else min(need, bound)
 
+    def _media_bps(self) -> float:
+        """What is left for audio and redundancy with their headers."""
+        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (self.plan.frame_ms * self.plan.bundle)
+        return max(0.0, self.estimator.target_bps - others)
+
     def _audio_bps(self) -> float:
         """What is left for audio with its headers."""
-        estimator, plan = self.estimator, self.plan
-        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (plan.frame_ms * plan.bundle)
-        return max(0.0, (estimator.target_bps - others) * (1 - self.redundancy_share() - self._answered_loss()))
+        return self._media_bps() * (1 - self.redundancy_share() - self._answered_loss())
 
     def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator
         estimator.limit(self._need_bps())
         before = self.plan
-        if self.allocator.update(now, self._audio_bps(), loss=estimator.loss, rtt=min_rtt):
+        lookahead = self._hub.peer.lookahead_ms / 1000
+        protected = self.allocator.protect(now, self._media_bps(), loss=estimator.loss, rtt=min_rtt, lookahead=lookahead)
+        if self.allocator.update(now, self._audio_bps()) or protected:
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(
@@ -236,6 +250,12 @@ class Planner:
             bundle=plan.bundle,
             inband_fec_percent=plan.inband_fec_percent,
             paused=plan.paused,
+            protection=self.allocator.protection,
+            redundancy_share=plan.redundancy_share,
+            repair_interval=plan.repair_interval,
+            copy_bps=plan.copy_bps,
+            copy_offset_frames=plan.copy_offset_frames,
+            retransmit=plan.retransmit,
         )
         if _codec(plan) != _codec(before):
             self._hub.events.put(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from voicestream.config import UNITS_PER_SECOND
-from voicestream.core.allocator import WIRE_OVERHEAD
+from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
 from voicestream.core.recovery.budget import RedundancyBudget, Tool
 from voicestream.core.recovery.fec import Repair, RepairDecoder, RepairEncoder, Source, runs_of, window_of
@@ -28,8 +28,8 @@ __all__ = ["IncomingRecovery", "OutgoingRecovery", "Recovery", "RecoveryCounts"]
 REPAIR_SPAN_UNITS: Final = 52
 """How far back a repair reaches (130 ms): what is older is past its playout time behind a lookahead of 150 ms."""
 
-LEAST_REPAIR_FRAMES: Final = 2
-"""Frames between two repairs at least; closer together they cost more than they bring."""
+REPAIR_HASTE: Final = 2
+"""Frames by which a repair may leave before the plan's interval has passed, if there is credit."""
 
 ASSUMED_RTT: Final = 0.1
 """Seconds, before the first report."""
@@ -103,12 +103,12 @@ class Recovery:
 
     # Out
 
-    def ride(self, bundle: Bundle, now: float) -> None:
+    def ride(self, bundle: Bundle, now: float, plan: SendPlan) -> None:
         """Put retransmissions and a repair before the audio of a datagram that leaves, and remember that audio."""
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
             self._resend(out, bundle, now, headers=0)
-            self._repair(out, track, bundle)
+            self._repair(out, track, bundle, plan.repair_interval)
         for frame in bundle.sources:
             out = self.outgoing[frame.track]
             out.encoder.add(Source(pts=frame.pts, flags=_flags(frame), payload=frame.payload))
@@ -201,9 +201,9 @@ class Recovery:
             self.counts.retransmissions_sent += 1
             headers = 0
 
-    def _repair(self, out: OutgoingRecovery, track: int, bundle: Bundle) -> None:
-        """A repair of frames in earlier datagrams, when enough credit has grown."""
-        if out.frames_since_repair < LEAST_REPAIR_FRAMES or not self.budget.allows(Tool.REPAIR, 1):
+    def _repair(self, out: OutgoingRecovery, track: int, bundle: Bundle, interval: int) -> None:
+        """A repair of frames in earlier datagrams, when the plan has one now and enough credit has grown."""
+        if not interval or out.frames_since_repair < max(1, interval - REPAIR_HASTE) or not self.budget.allows(Tool.REPAIR, 1):
             return
         longest = max((len(frame.payload) for frame in bundle.sources), default=0)
         if not self.budget.allows(Tool.REPAIR, longest + 16):

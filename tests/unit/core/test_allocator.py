@@ -68,7 +68,9 @@ def steady(allocator: Allocator, begin: float, seconds: float, audio_bps: float,
 
 def test_the_plan_begins_as_configured() -> None:
     allocator = Allocator(SessionConfig(bitrate_bps=24_000))
-    assert allocator.plan == SendPlan(bitrate_bps=24_000, frame_ms=20)
+    assert (allocator.plan.bitrate_bps, allocator.plan.frame_ms, allocator.plan.bundle) == (24_000, 20, 1)
+    assert allocator.plan.redundancy_share == 0.1
+    assert not allocator.protect(0.0, 60_000, loss=LossPattern(), rtt=0.04, lookahead=0.15)
     assert not allocator.update(0.0, 50_100)
 
 
@@ -122,18 +124,62 @@ def test_below_the_floor_the_audio_pauses_after_a_second_and_comes_back() -> Non
     assert not allocator.plan.paused
 
 
-def test_inband_fec_is_for_losses_that_no_retransmission_mends_in_time() -> None:
-    lossy, clean = LossPattern(0.05), LossPattern(0.005)
+def protect(allocator: Allocator, now: float, media_bps: float, loss: LossPattern, rtt: float) -> SendPlan:
+    allocator.protect(now, media_bps, loss=loss, rtt=rtt, lookahead=0.15)
+    return allocator.plan
+
+
+def test_inband_fec_is_for_losses_that_no_other_tool_mends_in_time() -> None:
+    lossy = LossPattern(0.05)
     allocator = Allocator(SessionConfig(bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000)))
-    allocator.update(0.0, 60_000, loss=lossy, rtt=0.04)
-    assert allocator.plan.inband_fec_percent == 0
-    allocator.update(1.0, 60_000, loss=lossy, rtt=0.2)
-    assert allocator.plan.inband_fec_percent == 5
-    assert not allocator.update(2.0, 60_000, loss=LossPattern(0.015), rtt=0.2)
-    allocator.update(3.0, 60_000, loss=clean, rtt=0.2)
-    assert allocator.plan.inband_fec_percent == 0
+    assert protect(allocator, 0.0, 60_000, lossy, 0.04).inband_fec_percent == 0
+    assert protect(allocator, 1.0, 60_000, lossy, 0.2).inband_fec_percent == 5
+    assert "5.0% lost" in allocator.protection
+    assert protect(allocator, 2.0, 60_000, LossPattern(0.03), 0.2).inband_fec_percent == 5
+    assert protect(allocator, 90.0, 60_000, LossPattern(0.002), 0.2).inband_fec_percent == 0
 
 
-def test_without_redundancy_there_is_no_inband_fec() -> None:
+def test_there_is_more_redundancy_where_the_path_has_room_and_retransmissions_come_too_late() -> None:
+    allocator = Allocator(SessionConfig())
+    near = protect(allocator, 0.0, 150_000, LossPattern(0.03), 0.04)
+    assert (near.redundancy_share, near.retransmit) == (0.1, True)
+    far = protect(allocator, 1.0, 150_000, LossPattern(0.05), 0.2)
+    assert 0.15 <= far.redundancy_share <= 0.3
+    assert far.repair_interval < near.repair_interval
+    assert not far.retransmit
+    assert far.inband_fec_percent == 0
+
+
+def test_where_there_is_no_room_redundancy_keeps_its_ordinary_share() -> None:
+    allocator = Allocator(SessionConfig())
+    assert protect(allocator, 0.0, 60_000, LossPattern(0.05), 0.2).redundancy_share == 0.1
+    assert allocator.wanted_share > 0.1
+
+
+def test_the_application_bounds_the_share() -> None:
+    allocator = Allocator(SessionConfig(rate=RateConfig(redundancy_cap=0.2)))
+    assert protect(allocator, 0.0, 300_000, LossPattern(0.1), 0.2).redundancy_share == pytest.approx(0.2)
+    modest = Allocator(SessionConfig(rate=RateConfig(redundancy_cap=0.0)))
+    assert protect(modest, 0.0, 300_000, LossPattern(0.1), 0.2).redundancy_share == pytest.approx(0.1)
+
+
+def test_bursts_get_low_rate_copies_that_follow_after_the_burst() -> None:
+    plan = protect(Allocator(SessionConfig()), 0.0, 150_000, LossPattern(0.05, 3.0), 0.12)
+    assert plan.copy_bps == 8000
+    assert 4 <= plan.copy_offset_frames <= 7
+    without = Allocator(SessionConfig())
+    without.copies = False
+    assert protect(without, 0.0, 150_000, LossPattern(0.05, 3.0), 0.12).copy_bps == 0
+
+
+def test_redundancy_outlasts_a_lull() -> None:
+    allocator = Allocator(SessionConfig())
+    raised = protect(allocator, 0.0, 150_000, LossPattern(0.08), 0.2).redundancy_share
+    assert protect(allocator, 2.0, 150_000, LossPattern(0.0), 0.2).redundancy_share == raised
+    assert protect(allocator, 120.0, 150_000, LossPattern(0.0), 0.2).redundancy_share == 0.1
+
+
+def test_without_redundancy_there_is_none_whatever_is_lost() -> None:
     allocator = Allocator(SessionConfig(bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000, redundancy_share=0.0)))
-    assert not allocator.update(0.0, 60_000, loss=LossPattern(0.1), rtt=0.3)
+    plan = protect(allocator, 0.0, 200_000, LossPattern(0.1, 2.0), 0.3)
+    assert (plan.redundancy_share, plan.repair_interval, plan.copy_bps, plan.inband_fec_percent) == (0.0, 0, 0, 0)

@@ -12,6 +12,9 @@ __all__ = ["RedundancyBudget", "Tool"]
 MAX_CREDIT: Final = 1500.0
 """Bytes that may be saved up."""
 
+OVERDRAFT: Final = 900.0
+"""Bytes by which retransmissions may run ahead of the measured loss: a burst is to be answered before it is measured."""
+
 _LOSS_GAIN: Final = 1 / 64
 
 
@@ -21,6 +24,7 @@ class Tool(enum.Enum):
     REPAIR = "repair"
     RETRANSMISSION = "retransmission"
     COPY = "copy"
+    INBAND = "inband"
 
 
 class RedundancyBudget:
@@ -66,12 +70,12 @@ class RedundancyBudget:
         """Whether `size` bytes may be spent on `tool` now."""
         if not self.share:
             return False
-        return self._credit >= size or (tool is Tool.RETRANSMISSION and self._answers >= size)
+        return self._credit >= size or (tool is Tool.RETRANSMISSION and self._answers + OVERDRAFT >= size)
 
     def spend(self, tool: Tool, size: int) -> None:
         """So many bytes go to `tool`, with the headers that they cause."""
         self._spent[tool] += size
-        if tool is Tool.RETRANSMISSION and self._answers >= size:
+        if tool is Tool.RETRANSMISSION and (self._answers >= size or self._credit < size):
             self._answers -= size
         else:
             self._credit -= size

@@ -50,3 +50,18 @@ def test_credit_is_not_saved_up_without_bound() -> None:
         spent += 100
     assert spent <= 1500
     assert budget.spent[Tool.COPY] == spent
+
+
+def test_a_burst_is_answered_before_it_is_measured_and_paid_for_later() -> None:
+    budget = RedundancyBudget(0.1)
+    while budget.allows(Tool.REPAIR, 50):
+        budget.spend(Tool.REPAIR, 50)
+    sizes = 0
+    while budget.allows(Tool.RETRANSMISSION, 150):
+        budget.spend(Tool.RETRANSMISSION, 150)
+        sizes += 150
+    assert 450 <= sizes <= 900
+    for _ in range(100):
+        budget.outcome(9, 1)
+        budget.carried(150)
+        assert budget.allows(Tool.RETRANSMISSION, 10)

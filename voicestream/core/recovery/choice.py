@@ -1,0 +1,189 @@
+"""Which tools against loss: what each would leave unmended, and the least redundancy that leaves little enough."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["COPY_BPS", "ENOUGH", "Choice", "LossMemory", "Tools", "choose"]
+
+ENOUGH: Final = 0.005
+"""Share of frames concealed from which more redundancy is worth its bytes."""
+
+SHARE_STEP: Final = 0.05
+COPY_BPS: Final = 8000
+"""Bitrate of the low-rate copies: the least at which wide-band speech still sounds like itself."""
+
+FRAME_BYTES: Final = 73
+"""Bytes of a datagram with one frame, headers and an acknowledgement included, without the coded payload."""
+
+REPAIR_BYTES: Final = 14
+COPY_HEADER: Final = 6
+MARGIN: Final = 0.01
+"""Seconds that must be left before the playout time."""
+
+REPAIR_MARGIN: Final = 0.03
+"""The same for repairs, of which the last in time is as often as not the one that is lost or does not suffice."""
+
+RELEASE: Final = 15.0
+"""Time constant in seconds with which losses are forgotten: the next burst is seldom far."""
+
+LONGEST_BURST: Final = 16
+COPY_WORTH: Final = 0.25
+"""What a frame played from its copy counts as, against a concealed one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tools:
+    """What a choice may use.
+
+    Attributes:
+        share: Part of the wire bytes that redundancy takes in any case.
+        most: What it may take where too much would be concealed otherwise.
+        copies: The source makes low-rate copies.
+    """
+
+    share: float
+    most: float
+    copies: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """Redundancy for the present.
+
+    Attributes:
+        share: Part of the wire bytes that it may take, retransmissions beyond the loss rate included.
+        repair_interval: Frames from one repair to the next; 0 for none.
+        copy_bps: Bitrate of low-rate copies; 0 for none.
+        copy_offset_frames: Frames by which a copy follows its frame.
+        retransmit: Frames sent again come in time.
+        concealed: Share of frames that will be concealed all the same.
+    """
+
+    share: float
+    repair_interval: int = 0
+    copy_bps: int = 0
+    copy_offset_frames: int = 0
+    retransmit: bool = True
+    concealed: float = 0.0
+
+
+class LossMemory:
+    """Loss as it has been lately: it rises at once and falls slowly, so that redundancy outlasts a lull.
+
+    Attributes:
+        share: Share of datagrams lost.
+        burst: Mean length of a loss.
+    """
+
+    __slots__ = ("_at", "burst", "share")
+
+    def __init__(self) -> None:
+        self._at = 0.0
+        self.share = 0.0
+        self.burst = 1.0
+
+    def update(self, now: float, share: float, burst: float) -> None:
+        """Take the present pattern."""
+        fade = math.exp(-max(0.0, now - self._at) / RELEASE)
+        self._at = now
+        self.share = max(share, self.share * fade)
+        self.burst = max(burst if share > 0 else 1.0, 1.0 + (self.burst - 1.0) * fade)
+
+
+def choose(tools: Tools, *, loss: float, burst: float, rtt: float, lookahead: float, frame_ms: int, bitrate_bps: int) -> Choice:
+    """Choose.
+
+    Args:
+        tools: What may be used.
+        loss: Share of datagrams lost.
+        burst: Mean number of datagrams lost together.
+        rtt: Round trip in seconds.
+        lookahead: Seconds that the far end's playout waits at most.
+        frame_ms: Length of a datagram's media.
+        bitrate_bps: Of the codec.
+    """
+    # Coarse values, so that the same question comes again and has its answer ready.
+    return _choose(tools, round(200 * loss), round(2 * burst), round(100 * rtt), round(100 * lookahead), frame_ms, bitrate_bps // 4000)
+
+
+@functools.lru_cache(maxsize=512)
+def _choose(tools: Tools, loss: int, burst: int, rtt: int, lookahead: int, frame_ms: int, bitrate: int) -> Choice:
+    path = _Path(loss / 200, max(1.0, burst / 2), rtt / 100, lookahead / 100, frame_ms / 1000, (4000 * bitrate + 2000) * frame_ms / 8000)
+    retransmit = path.later_frames > 0
+    best = path.option(tools.share, 0)
+    least = math.inf
+    share = tools.share
+    while share and loss:
+        for copy_bps in (0, COPY_BPS) if tools.copies and path.frames >= 2 else (0,):
+            option = path.option(share, copy_bps)
+            if option is None:
+                continue
+            if option.concealed <= ENOUGH and best is not None and best.concealed > ENOUGH:
+                return option
+            if best is None or option.concealed < 0.9 * least:
+                best, least = option, option.concealed
+        if (best is not None and best.concealed <= ENOUGH) or share >= tools.most:
+            break
+        share = min(tools.most, round(share + SHARE_STEP, 3))
+    return best or Choice(share=tools.share, retransmit=retransmit, concealed=path.loss)
+
+
+class _Path:
+    """What the tools achieve under one pattern of loss."""
+
+    def __init__(self, loss: float, burst: float, rtt: float, lookahead: float, frame: float, payload: float) -> None:
+        self.loss = loss
+        self.burst = burst
+        self._going_on = 1 - 1 / burst
+        self.frames = max(0, int((lookahead - REPAIR_MARGIN) / frame + 1e-6))
+        self.later_frames = max(0, int((lookahead - rtt - MARGIN) / frame + 1e-6))
+        self._frame = frame
+        self._payload = payload
+
+    def option(self, share: float, copy_bps: int) -> Choice | None:
+        """What so much redundancy would leave; None when the copies alone would take more."""
+        room = share / (1 - share) * (FRAME_BYTES + self._payload) if share < 1 else 0.0
+        offset = min(self.frames, max(2, round(2 * self.burst))) if copy_bps else 0
+        if copy_bps:
+            room -= copy_bps * self._frame / 8 + COPY_HEADER
+            if room < 0:
+                return None
+        repairs = min(1.0, room / (self._payload + REPAIR_BYTES))
+        left = self.loss * self._not_resent() * self._not_repaired(repairs)
+        if copy_bps:
+            missed = min(1.0, self._going_on**offset + self.loss)
+            left *= missed + COPY_WORTH * (1 - missed)
+        return Choice(
+            share=share,
+            repair_interval=max(1, round(1 / repairs)) if repairs > 0.02 else 0,
+            copy_bps=copy_bps,
+            copy_offset_frames=offset,
+            retransmit=self.later_frames > 0,
+            concealed=left,
+        )
+
+    def _not_resent(self) -> float:
+        """Share of the lost frames whose retransmission does not come, or too late: a burst is noticed at its end."""
+        if not self.later_frames:
+            return 1.0
+        in_time = 1 - self._going_on**self.later_frames
+        return 1 - in_time * (1 - self.loss) ** 2
+
+    def _not_repaired(self, repairs: float) -> float:
+        """Share of the lost frames that repairs, so many a frame, leave."""
+        if not repairs or not self.loss:
+            return 1.0
+        others = 1.6 * self.frames * self.loss / self.burst  # other losses among the frames that the same repairs cover
+        left = 0.0
+        for length in range(1, LONGEST_BURST + 1):
+            weight = length * self._going_on ** (length - 1) / self.burst**2
+            equations = repairs * max(0, self.frames - length) * (1 - self.loss)
+            chance = math.exp(-others)
+            for number in range(4):
+                left += weight * chance * min(1.0, max(0.0, length + number * self.burst - equations))
+                chance *= others / (number + 1)
+        return min(1.0, left)
