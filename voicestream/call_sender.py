@@ -32,13 +32,15 @@ SMALLEST_ROOM_S: Final = 0.020
 class CallSender:
     """Sends on the tracks of a call."""
 
-    __slots__ = ("_answers", "_ending", "_epoch", "_link", "_turn", "_was_ahead", "discarded_ms", "next_pts", "room", "voice")
+    __slots__ = ("_answers", "_ending", "_epoch", "_heeded", "_link", "_turn", "_was_ahead", "discarded_ms", "next_pts", "room", "voice")
 
     def __init__(self, link: CallLink, ending: Ending, voice: Voice) -> None:
         self._link = link
         self._ending = ending
         self._turn = asyncio.Lock()
         self._epoch = 0
+        # Clears of the voice track that the coder knows of.
+        self._heeded = 0
         # How the last block was sent; its rest belongs to the same talkspurt and goes the same way.
         self._was_ahead = False
         # Who waits for the far end: (track, clear number) or (track, None) for the end of the track.
@@ -88,13 +90,15 @@ class CallSender:
         """Send what does not fill a frame, padded."""
         with self.voice.guard:
             self._ending.check()
+            self._heed()
             self._queue(self.voice.rest(), self.voice.track.track_id, ahead=self._was_ahead)
 
     async def clear(self, track: int) -> int:
         """Forget what was sent on a track; the pts that the far end had played by then."""
-        with self._link.verbs() as (session, now):
+        # With the guard: what another thread is coding belongs to the old speech.
+        with self.voice.guard, self._link.verbs() as (session, now):
             number = session.clear(now, track=track, outgoing=True)
-        self._discard(track)
+        self._discard()
         return await self._answer(track, number)
 
     async def finish(self, track: int) -> int:
@@ -113,7 +117,7 @@ class CallSender:
     def on_clear_requested(self, event: ClearRequested) -> None:
         """The far end asks for silence: whoever waits to send more is let go."""
         self.next_pts[event.track] = event.to_pts
-        self._discard(event.track)
+        self._discard()
 
     def on_cleared(self, event: Cleared) -> None:
         """A clear is confirmed."""
@@ -142,12 +146,25 @@ class CallSender:
         with self.voice.guard:
             self._check_open(track)
             self._was_ahead = ahead
+            self._heed()
             self._queue(self.voice.code(pcm), track, ahead=ahead)
+
+    def _heed(self) -> None:
+        """If the voice track was cleared since, samples of the old speech are not coded with what comes. Call with the guard held."""
+        with self._link.locked() as session:
+            number = session.clear_number(self.voice.track.track_id)
+        if number != self._heeded:
+            self._heeded = number
+            self.voice.forget()
 
     def _queue(self, frames: Sequence[CodedFrame], track: int, *, ahead: bool) -> None:
         if not frames:
             return
         with self._link.verbs() as (session, now):
+            if session.clear_number(track) != self._heeded:
+                # The far end asked for silence while this was coded: it must not be taken for what is said after that.
+                self.discarded_ms += sum(frame.units for frame in frames) * PTS_UNIT_MS
+                return
             for frame in frames:
                 self._queue_one(session, frame, track, now, ahead=ahead)
 
@@ -192,16 +209,15 @@ class CallSender:
             # Room comes by itself as the far end plays, and sooner when its report says so.
             await self.room.wait(min(max(need_s - allowance, MIN_WAIT_S), MAX_WAIT_S))
 
-    def _discard(self, track: int) -> None:
+    def _discard(self) -> None:
         self._epoch += 1
-        if track == self.voice.track.track_id:
-            self.voice.forget()
         self.room.notify()
 
     def _end(self, track: int) -> None:
         with self.voice.guard:
             self._ending.check()
             if track == self.voice.track.track_id:
+                self._heed()
                 self._queue(self.voice.rest(), track, ahead=self._was_ahead)
             with self._link.verbs() as (session, now):
                 session.finish(now, track)

@@ -56,7 +56,7 @@ class Voice:
         self._plan = plan
 
     def forget(self) -> None:
-        """Drop samples that do not fill a frame yet, before anything else is coded. Takes no lock."""
+        """Drop samples that have not been coded yet, before anything else is coded. Takes no lock."""
         self._forget = True
 
     def code(self, pcm: Any) -> list[CodedFrame]:
@@ -81,7 +81,7 @@ class Voice:
         capture = self._capture
         if self._forget:
             self._forget = False
-            capture.flush()
+            capture.drop()
         plan, self._plan = self._plan, None
         if plan is not None:
             capture.apply(plan.bitrate_bps, plan.frame_ms, plan.inband_fec_loss_percent)

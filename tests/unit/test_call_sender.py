@@ -31,6 +31,7 @@ class NotingSession:
         self.is_closed = False
         self.next_pts = 0
         self.peer = SimpleNamespace(lookahead_ms=150)
+        self.clears = 0
         self.on_allowance: Callable[[], None] = lambda: None
 
     def send_frame(self, payload: bytes, now: float, *, units: int | None = None, track: int = 0, ahead: bool = False, **flags: Any) -> int:
@@ -49,7 +50,11 @@ class NotingSession:
 
     def clear(self, now: float, *, track: int = 0, outgoing: bool) -> int:
         self.calls.append(("clear", track, outgoing))
+        self.clears = 3
         return 3
+
+    def clear_number(self, track: int = 0) -> int:
+        return self.clears
 
     def finish(self, now: float, track: int = 0) -> None:
         self.calls.append(("finish", track))
@@ -211,9 +216,29 @@ async def test_a_request_for_silence_releases_whoever_waits_and_counts_the_rest(
 async def test_a_clear_drops_samples_that_fill_no_frame_yet() -> None:
     bench = Bench()
     bench.sender.live(pcm(100))
-    bench.sender.on_clear_requested(ClearRequested(track=0, number=1, to_pts=0))
+    bench.session.clears = 1  # the event that tells is still on its way
     bench.sender.live(pcm(100))
     assert bench.session.sent == []
+    bench.sender.live(pcm(60))
+    assert len(bench.session.sent) == 1
+
+
+async def test_what_was_being_coded_when_a_clear_came_is_not_sent_behind_it() -> None:
+    bench = Bench()
+    code = bench.sender.voice.code
+
+    def interrupted(block: Any) -> list[Any]:
+        frames = code(block)
+        bench.session.clears += 1  # as by another thread
+        return frames
+
+    bench.sender.voice.code = interrupted  # type: ignore[method-assign]
+    bench.sender.live(pcm(320))
+    assert bench.session.sent == []
+    assert bench.sender.discarded_ms == 40
+    bench.sender.voice.code = code  # type: ignore[method-assign]
+    bench.sender.live(pcm(160))
+    assert len(bench.session.sent) == 1
 
 
 async def test_a_coded_frame_that_waits_is_discarded_by_a_clear_too() -> None:
@@ -363,10 +388,10 @@ def test_a_plan_is_applied_before_the_next_frame_is_coded() -> None:
     def note(name: str) -> Callable[..., list[Any]]:
         return lambda *values: done.append((name, *values)) or []
 
-    capture: Any = SimpleNamespace(apply=note("apply"), push=lambda block: note("push")(), flush=note("flush"))
+    capture: Any = SimpleNamespace(apply=note("apply"), push=lambda block: note("push")(), drop=note("drop"))
     voice._capture = capture
     voice.apply(PlanChanged(bitrate_bps=16000, frame_ms=60, bundle=2, inband_fec_loss_percent=5))
     voice.forget()
     voice.code(pcm(1))
     voice.code(pcm(1))
-    assert done == [("flush",), ("apply", 16000, 60, 5), ("push",), ("push",)]
+    assert done == [("drop",), ("apply", 16000, 60, 5), ("push",), ("push",)]

@@ -150,6 +150,17 @@ class Capture:
             frames.append(self._encode_next(last=len(self._fifo) == self._frame_samples()))
         return frames
 
+    def drop(self) -> None:
+        """Forget the samples that wait for the rest of their frame and those in resampler and codec.
+
+        What is pushed next is another utterance: it begins a talkspurt, and nothing of the old sounds in it.
+        """
+        self._fifo.clear()
+        if self._resampler is not None:
+            self._resampler.flush()
+        self._encoder.reset()
+        self._talking = False
+
     def _frame_samples(self) -> int:
         return self._encoder.sample_rate_hz * self._encoder.frame_units(self._frame_ms) // UNITS_PER_SECOND
 

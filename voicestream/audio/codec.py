@@ -49,6 +49,9 @@ class Encoder(Protocol):
     def apply(self, bitrate_bps: int, inband_fec_percent: int) -> None:
         """Settings from the next frame on. Codecs of a fixed rate ignore them."""
 
+    def reset(self) -> None:
+        """Forget the signal so far; settings stay."""
+
 
 class Decoder(Protocol):
     """Makes PCM of payloads."""
@@ -113,6 +116,9 @@ class _OpusTrackEncoder:
         self._opus.set_inband_fec(inband_fec_percent)
         self._applied = (bitrate_bps, inband_fec_percent)
 
+    def reset(self) -> None:
+        self._opus.reset()
+
 
 class _PcmTrackEncoder:
     """G.711 and L16: samples of a fixed size."""
@@ -153,6 +159,10 @@ class _PcmTrackEncoder:
 
     def apply(self, bitrate_bps: int, inband_fec_percent: int) -> None:
         return None
+
+    def reset(self) -> None:
+        if self._detector is not None:
+            self._detector = VoiceDetector()
 
 
 class _PcmTrackDecoder:

@@ -119,6 +119,15 @@ class Executor:
         self._remember(piece.pcm)
         return piece
 
+    def cut(self) -> None:
+        """What was made last was thrown away, and what follows is another utterance: nothing of the old may sound in it."""
+        self._decoder.reset()
+        if self._copies is not None:
+            self._copies.reset()
+            self._copy_end = -1
+        self._heard(_Source.SILENCE, self._next_pts)
+        self._memory = self._zeros(0)
+
     # One kind of piece each
 
     def _frame(self, frame: MediaFrame) -> Piece:

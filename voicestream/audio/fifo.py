@@ -32,6 +32,11 @@ class SampleFifo(Generic[Scalar]):
             self._blocks.append(block)
             self._length += len(block)
 
+    def clear(self) -> None:
+        """Drop everything."""
+        self._blocks.clear()
+        self._length = 0
+
     def take(self, samples: int) -> NDArray[Scalar]:
         """The oldest `samples`, or all that is there if it is less. The result may share memory with what was pushed."""
         parts = []

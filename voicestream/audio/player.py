@@ -22,6 +22,9 @@ __all__ = ["Player", "PlayerStats"]
 
 Pcm = NDArray[np.int16]
 
+_RAMP_MS: Final = 5.0
+"""Length of the slope from the last sample before a cut to zero."""
+
 _MAX_EMPTY_DECISIONS: Final = 50
 """Decisions in a row that may make no sample before silence is played instead; a guard against a loop without end."""
 
@@ -32,7 +35,8 @@ class PlayerStats:
 
     Attributes:
         returned_samples: Given out by `Player.read`.
-        made_samples: Made; what is not given out yet is held.
+        made_samples: Made; what is neither given out nor thrown away is held.
+        voided_samples: Thrown away unheard, because of a clear.
         concealed_samples: Given out, in place of audio that was lost or late.
         silent_concealed_samples: Of these, faded to silence.
         inserted_samples: Added to frames by expansion.
@@ -42,6 +46,7 @@ class PlayerStats:
 
     returned_samples: int = 0
     made_samples: int = 0
+    voided_samples: int = 0
     concealed_samples: int = 0
     silent_concealed_samples: int = 0
     inserted_samples: int = 0
@@ -59,6 +64,9 @@ class Player:
         decoder: Of the track; its rate may differ from the one played.
         sample_rate_hz: 8000 to 192000, of the samples given out.
         channels: 1 or 2, of the samples given out.
+
+    Attributes:
+        device_latency: Seconds from `read` to the loudspeaker: what was given out so lately has not been heard yet.
     """
 
     def __init__(self, playout: Playout, decoder: Decoder, sample_rate_hz: int = 48000, channels: int = 1) -> None:
@@ -76,11 +84,21 @@ class Player:
         self._padded = 0
         self._concealed = 0.0
         self._silent = 0.0
+        self._thrown = 0.0
+        # The last sample given out, and what is left of the slope from it to zero after a cut.
+        self._last: NDArray[np.float64] | None = None
+        self._ramp = np.zeros(0)
+        self.device_latency = 0.0
+        playout.unheard = self.unheard_units
 
     @property
     def heard_pts(self) -> int:
-        """pts of the sample that `read` gives out next."""
-        return self._playout.heard_pts(self._held_units())
+        """pts of the sample that the device plays next; without a latency, of the one that `read` gives out next."""
+        return self._playout.heard_pts(self.unheard_units())
+
+    def unheard_units(self) -> float:
+        """Units of 2.5 ms that were made and have not left the device."""
+        return self._held_units() + self.device_latency * UNITS_PER_SECOND
 
     @property
     def made_samples(self) -> int:
@@ -103,6 +121,7 @@ class Player:
         return PlayerStats(
             returned_samples=self._returned,
             made_samples=self.made_samples,
+            voided_samples=round(self._thrown * self._rate / UNITS_PER_SECOND),
             concealed_samples=self.concealed_samples,
             silent_concealed_samples=round(self._silent * scale),
             inserted_samples=round(self._executor.inserted_samples * scale),
@@ -119,6 +138,8 @@ class Player:
         """
         if n < 0:
             raise ValueError(f"n must not be negative, not {n}")
+        if self._playout.take_void(self._held_units()):
+            self._cut()
         empty = 0
         while len(self._fifo) < n:
             piece = self._next_piece(now)
@@ -129,8 +150,32 @@ class Player:
         block = self._fifo.take(n)
         self._returned += n
         self._account(n * self._made_rate / self._rate)
+        if len(self._ramp):
+            block = self._slope(block)
+        if n:
+            self._last = block[-1].astype(np.float64)
         # Blocks of the queue may be parts of one array; what leaves here belongs to the caller.
         return block if block.flags.owndata else block.copy()
+
+    def _cut(self) -> None:
+        """Throw away what is held, old speech: no sample of it is given out, and there is no click either."""
+        self._thrown += self._held_units()
+        self._fifo.clear()
+        self._runs.clear()
+        if self._resampler is not None:
+            self._resampler.flush()
+        self._executor.cut()
+        if self._last is not None:
+            steps = int(_RAMP_MS * self._rate / 1000)
+            slope = 0.5 + 0.5 * np.cos(np.pi * np.arange(1, steps + 1) / (steps + 1))
+            self._ramp = np.multiply.outer(slope, self._last)
+
+    def _slope(self, block: Pcm) -> Pcm:
+        """Lay the rest of the slope over what follows a cut."""
+        part, self._ramp = self._ramp[: len(block)], self._ramp[len(block) :]
+        mixed = block.astype(np.float64)
+        mixed[: len(part)] += part
+        return np.clip(np.rint(mixed), -32768, 32767).astype(np.int16)
 
     def _next_piece(self, now: float) -> Piece:
         piece = self._executor.run(self._playout.next(now, self._held_units()))
@@ -146,8 +191,9 @@ class Player:
         return piece
 
     def _held_units(self) -> float:
-        """Units made and not given out: in the queue and in the resampler."""
-        return self._made * UNITS_PER_SECOND / self._made_rate - (self._returned - self._padded) * UNITS_PER_SECOND / self._rate
+        """Units made and neither given out nor thrown away: in the queue and in the resampler."""
+        given = (self._returned - self._padded) * UNITS_PER_SECOND / self._rate
+        return self._made * UNITS_PER_SECOND / self._made_rate - given - self._thrown
 
     def _account(self, samples: float) -> None:
         """Count how much of `samples` given out, at the decoder's rate, was concealment."""

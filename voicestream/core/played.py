@@ -44,23 +44,25 @@ class PlayedLog:
         self._progress_at: float | None = None
         self._progress_pts = 0
 
-    def clear(self, number: int, to_pts: int, estimate: int | None, now: float) -> None:
-        """A clear was done here; what the device had played by then is still to be told.
+    def clear(self, number: int, to_pts: int, estimate: int | None, now: float, *, exact: bool = False) -> list[Cleared]:
+        """A clear was done here; returns what to tell the far end at once: what the device had played by then, if that is known.
 
         Args:
             number: Its number.
             to_pts: Its end; audio from there on is another utterance.
             estimate: What the playout believes that was heard, or None when there is no playout.
             now: Monotonic seconds.
+            exact: The estimate is the player's own count, so that its next report would tell nothing more.
         """
         if number <= self._settled:
-            return  # the far end knows already; only the clear's end has moved
+            return []  # the far end knows already; only the clear's end has moved
         if self._pending is not None and self._pending.number == number:
             self._pending = self._pending._replace(to_pts=to_pts)
-            return
+            return []
         heard = max(self.played_pts or 0, estimate or 0)
         deadline = now + CLEARED_GRACE if self._pending is None else self._pending.deadline
         self._pending = _PendingClear(number, to_pts, min(heard, to_pts), deadline)
+        return [self._settle(self._pending.estimate)] if exact else []
 
     def played(self, pts: int, now: float) -> list[Progress | Cleared | Finished]:
         """The player reports the pts of the sample that leaves the device; returns what to tell the far end."""

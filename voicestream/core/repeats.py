@@ -16,6 +16,11 @@ RIDE_INTERVAL: Final = 0.04
 REPEAT_INTERVAL: Final = 0.1  # VS-8.4-2
 """Seconds after which a repeat leaves in a datagram of its own."""
 
+URGENT_INTERVAL: Final = 0.015  # VS-8.4-4
+"""Seconds after which each of the first repeats of something urgent leaves, in a datagram of its own if need be."""
+
+URGENT_REPEATS: Final = 2
+
 GIVE_UP_AFTER: Final = 5.0  # VS-8.4-1
 """Seconds after which repeating ends: what matters for longer goes on the control stream as well."""
 
@@ -27,6 +32,15 @@ class _Item:
     since: float
     sent_at: float | None
     patience: float
+    urgent: int
+
+    @property
+    def alone_after(self) -> float:
+        return URGENT_INTERVAL if self.urgent else REPEAT_INTERVAL
+
+    @property
+    def rides_after(self) -> float:
+        return URGENT_INTERVAL if self.urgent else RIDE_INTERVAL
 
 
 class Repeats:
@@ -44,7 +58,7 @@ class Repeats:
     def __len__(self) -> int:
         return len(self._items)
 
-    def put(self, key: Hashable, frame: Frame, now: float, *, patience: float = 0.0) -> None:
+    def put(self, key: Hashable, frame: Frame, now: float, *, patience: float = 0.0, urgent: bool = False) -> None:
         """Begin to repeat `frame`, in place of an older one of the same key.
 
         Args:
@@ -52,9 +66,10 @@ class Repeats:
             frame: The frame.
             now: Monotonic seconds.
             patience: Seconds that the first one may wait for a datagram that leaves anyway.
+            urgent: A loss must not cost time: the first repeats follow soon.
         """
         self._version += 1
-        self._items[key] = _Item(frame, self._version, now, None, patience)
+        self._items[key] = _Item(frame, self._version, now, None, patience, URGENT_REPEATS if urgent else 0)
 
     def withdraw(self, key: Hashable) -> None:
         """Stop repeating, for the matter is settled."""
@@ -74,13 +89,15 @@ class Repeats:
         return [
             (key, item.version, item.frame)
             for key, item in self._items.items()
-            if item.sent_at is None or now - item.sent_at >= RIDE_INTERVAL
+            if item.sent_at is None or now >= item.sent_at + item.rides_after
         ]
 
     def sent(self, key: Hashable, now: float) -> None:
         """The frame of this key is in a datagram that leaves now."""
         item = self._items.get(key)
         if item is not None:
+            if item.sent_at is not None:
+                item.urgent = max(0, item.urgent - 1)
             item.sent_at = now
 
     def due_alone(self, now: float) -> bool:
@@ -101,4 +118,4 @@ class Repeats:
 
 
 def _due_at(item: _Item) -> float:
-    return item.since + item.patience if item.sent_at is None else item.sent_at + REPEAT_INTERVAL
+    return item.since + item.patience if item.sent_at is None else item.sent_at + item.alone_after

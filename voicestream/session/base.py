@@ -192,6 +192,10 @@ class Session(Machine):
         self._hub.require_open("clear")
         return self._tracks.clear(now, track, outgoing=outgoing)
 
+    def clear_number(self, track: int = 0) -> int:
+        """Clears so far of a track that this end sends, whoever began them. Raises ValueError when the track is not sent."""
+        return self._tracks.sender(track).clears.number
+
     def report_played(self, pts: int, now: float, track: int = 0) -> None:
         """The player says which sample of a received track leaves the device, often enough (each block).
 

@@ -185,7 +185,7 @@ class Hub:
         if self.is_detached and not self.lifecycle.may_send(MESSAGE_TYPES[type(message)]):
             # What still matters when the session is resumed is said again then.
             if repeat is not None:
-                self.outgoing.repeats.put(repeat, frame_of(message), now)
+                self._repeat(repeat, message, now)
             return
         if not isinstance(message, wire.UnknownMessage):
             before = self.lifecycle.state
@@ -194,7 +194,10 @@ class Hub:
         self.outgoing.control += encoded
         self.counts.messages_sent += 1
         if repeat is not None:
-            self.outgoing.repeats.put(repeat, frame_of(message), now)
+            self._repeat(repeat, message, now)
+
+    def _repeat(self, key: Hashable, message: wire.Message, now: float) -> None:
+        self.outgoing.repeats.put(key, frame_of(message), now, urgent=isinstance(message, wire.Clear))
 
     def note_state(self, before: State, now: float) -> None:
         """Record a change of state, if there was one."""

@@ -229,7 +229,9 @@ class Receiver:
         track, number, to_pts = self.track.track_id, self.clears.number, self.clears.to_pts
         # Concealment may have carried the player beyond a clear that ends where the sender had come to.
         heard = self.delivery.clear(min(self.played.played_pts or 0, to_pts), to_pts, number)
-        self.played.clear(number, to_pts, heard, now)
+        playout = self.delivery.playout
+        for message in self.played.clear(number, to_pts, heard, now, exact=playout is not None and playout.is_exact):
+            self._tell_cleared(message, now)
         self._hub.record(now, "clear:received", track=track, number=number, to_pts=to_pts, by_sender=by_sender)
         if by_sender:
             self._hub.events.put(RemoteCleared(track=track, number=number, to_pts=to_pts))
@@ -272,7 +274,7 @@ class Receiver:
             return None
         return PlayoutEntry(
             track=self.track.track_id,
-            playhead=max(0, playout.playhead_pts) & 0xFFFF,
+            playhead=max(0, playout.heard_now) & 0xFFFF,  # VS-16-6
             level_units=max(0, round(playout.level_units)),
             target_units=max(0, round(playout.target_units)),
         )

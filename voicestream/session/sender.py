@@ -160,15 +160,16 @@ class Sender:
 
     # What the far end says
 
-    def on_clear(self, clear: wire.Clear, now: float) -> None:
-        """It asks us to stop talking."""
+    def on_clear(self, clear: wire.Clear, now: float) -> bool:
+        """It asks us to stop talking; whether that voids anything."""
         answer = self.clears.requested(clear, self.timeline.next_pts)
         if answer is None:
-            return
+            return False
         self.timeline.clear(answer.to_pts)
         self._drop_queue(now, "requested")
         self._tell(answer, now)
         self._hub.events.put(ClearRequested(track=self.track.track_id, number=answer.number, to_pts=self.timeline.next_pts))
+        return True
 
     def on_cleared(self, cleared: wire.Cleared, now: float) -> None:
         """It has done a clear."""

@@ -84,9 +84,9 @@ class Tracks:
     def on_clear(self, message: wire.Clear, now: float) -> None:
         """CLEAR, from either end of the track."""
         if message.from_receiver:
-            self.outgoing(message.track).on_clear(message, now)
-            self.recovery.void(message.track)
-            self.replay.void(message.track)
+            # Not on a repetition: what has been said since is still wanted.
+            if self.outgoing(message.track).on_clear(message, now):
+                self._void(message.track)
         else:
             receiver = self.incoming(message.track)
             receiver.on_clear(message, now)
@@ -96,13 +96,17 @@ class Tracks:
         """Void a track from this end; returns the clear's number. Raises ValueError when the track does not go that way."""
         if outgoing:
             number = self.sender(track).clear(now)
-            self.recovery.void(track)
-            self.replay.void(track)
+            self._void(track)
         else:
             receiver = self.receiver(track)
             number = receiver.request_clear(now)
             self.recovery.voided(track, receiver.clears.to_pts)
         return number
+
+    def _void(self, track: int) -> None:
+        """VS-8.1-2: what was sent is neither repaired nor sent again."""
+        self.recovery.void(track)
+        self.replay.void(track)
 
     def on_cleared(self, message: wire.Cleared, now: float) -> None:
         """CLEARED."""
@@ -129,7 +133,10 @@ class Tracks:
         receiver = self.incoming(frame.track)
         kind = SourceKind.RETRANSMISSION if type(frame) is RetransmissionFrame else SourceKind.AUDIO
         older_end = receiver.media.end_pts
+        clears = receiver.clears.number
         media = receiver.on_media(frame, kind, now, send_time)
+        if receiver.clears.number > clears:  # it has overtaken its clear
+            self.recovery.voided(frame.track, receiver.clears.to_pts)
         if media is not None:
             self._recovered(receiver, self.recovery.arrived(media, older_end, now), now, send_time)
 

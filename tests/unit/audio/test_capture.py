@@ -214,3 +214,19 @@ def test_what_waits_for_its_frame_is_told() -> None:
     capture = Capture(Track(), AudioConfig())
     capture.push(np.zeros(1200, dtype=np.int16))
     assert capture.pending_s == 240 / 48000
+
+
+@pytest.mark.parametrize("rate", [8000, 22050, 48000])
+@pytest.mark.parametrize("track", [Track(), Track(codec=CodecId.PCMU, clock_rate_hz=8000)], ids=["opus", "pcmu"])
+def test_after_a_drop_nothing_of_the_old_sounds_in_the_new(track: Track, rate: int) -> None:
+    capture = Capture(track, AudioConfig(sample_rate_hz=rate))
+    time = np.arange(rate) / rate
+    capture.push((12000 * np.sin(2 * np.pi * 440 * time)).astype(np.int16)[: rate * 7 // 20])
+    assert capture.pending_s > 0.005
+    capture.drop()
+    assert capture.pending_s == 0
+    frames = capture.push(np.zeros(rate // 5, dtype=np.int16))
+    assert frames[0].talkspurt_start
+    decoder = make_decoder(track, 48000, 1)
+    heard = np.concatenate([decoder.decode(frame.payload) for frame in frames if frame.payload])
+    assert np.abs(heard).max() <= 8

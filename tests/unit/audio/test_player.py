@@ -29,6 +29,14 @@ class Script:
         self.made = 0.0
         self.held: list[float] = []
         self.open = False
+        self.void = False
+        self.unheard: object = None
+
+    def take_void(self, held_units: float) -> bool:
+        void, self.void = self.void, False
+        if void:
+            self.made -= held_units
+        return void
 
     def next(self, now: float, held_units: float) -> Decision:
         assert not self.open, "next() before done()"
@@ -236,3 +244,75 @@ def test_reading_for_long_grows_neither_objects_nor_memory() -> None:
     tracemalloc.stop()
     assert len(gc.get_objects()) - objects < 50
     assert grown < 50_000, f"{grown} bytes more after 30 s"
+
+
+L16 = Track(codec=CodecId.L16, clock_rate_hz=8000)
+LEVEL = 3000
+
+
+def telling(pts: int, number: int = 0, level: int = LEVEL) -> MediaFrame:
+    """A frame of 20 ms whose samples tell the unit that they belong to."""
+    pcm = level + np.repeat(np.arange(pts, pts + 8), 20)
+    start = pts % 800 == 0
+    return MediaFrame(pts=pts, units=8, payload=pcm.astype(">i2").tobytes(), clear_number=number, talkspurt_start=start)
+
+
+def talk(playout: Playout, one: Player, sizes: Iterable[int], rate: int = 8000) -> np.ndarray:
+    """What is given out in blocks of these sizes while frames come in time."""
+    given, now, pts = [], 0.0, 0
+    for size in sizes:
+        while pts * 0.0025 <= now:
+            playout.insert(telling(pts), now, send_time=pts * 0.0025)
+            pts += 8
+        given.append(one.read(size, now))
+        now += size / rate
+    return np.concatenate(given)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_clear_takes_effect_with_the_next_sample_and_what_was_heard_is_exact(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    playout = Playout(PlayoutConfig())
+    one = player(playout, 8000, track=L16)
+    given = talk(playout, one, rng.integers(1, 400, size=60))
+    heard = playout.clear(0, 10_000, 1)
+    assert heard == one.heard_pts
+    assert heard - 1 <= int(given[-1]) - LEVEL <= heard, f"seed {seed}: the last sample tells {given[-1] - LEVEL}, not {heard}"  # VS-8.2-2
+    silent = np.concatenate([one.read(int(size), 9.0) for size in rng.integers(1, 400, size=20)])
+    slope = silent[:41].astype(int)
+    assert not silent[41:].any()
+    assert (np.diff(slope, prepend=given[-1]) <= 0).all()
+    assert np.abs(np.diff(slope, prepend=given[-1])).max() < LEVEL / 10, "a click"
+    assert one.heard_pts == heard
+    assert one.stats().voided_samples == one.made_samples - one.stats().returned_samples - one.held_samples
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 48000])
+def test_after_a_clear_the_new_begins_at_once_and_the_count_goes_on(rate: int) -> None:
+    playout = Playout(PlayoutConfig())
+    one = player(playout, rate, track=L16)
+    talk(playout, one, [rate // 50] * 60, rate)
+    playout.clear(0, 8000, 1)
+    for pts in range(8000, 8080, 8):
+        playout.insert(telling(pts, 1, -12000), 1.2, send_time=pts * 0.0025)
+    playout.set_ahead(8000, True)
+    given = np.concatenate([one.read(rate // 100, 1.2 + index / 100) for index in range(16)])
+    assert given[: rate // 100].max() > 0  # the slope of what was cut off
+    loud = np.flatnonzero(given < -3000)
+    assert loud[0] < rate * 0.006, "the new speech begins late"
+    assert int(given[-1]) + 12000 == pytest.approx(one.heard_pts, abs=1 if rate == 8000 else 12)
+    assert one.heard_pts == pytest.approx(8000 + 0.16 * 400, abs=1.1)
+
+
+def test_what_the_device_still_holds_is_not_heard() -> None:
+    playout = Playout(PlayoutConfig())
+    one = player(playout, 8000, track=L16)
+    talk(playout, one, [160] * 50)
+    exact = one.heard_pts
+    one.device_latency = 0.05
+    assert playout.heard_now == one.heard_pts == exact - 20  # VS-16-6
+    assert playout.clear(0, 10_000, 1) == exact - 20
+    one.read(80, 1.1)
+    assert one.heard_pts == exact - 16  # what the device has been given is heard all the same
+    one.read(800, 1.2)
+    assert one.heard_pts == exact

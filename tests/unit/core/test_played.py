@@ -99,6 +99,14 @@ def test_one_answer_settles_clears_that_follow_each_other_at_once() -> None:
     assert log.played(135, 10.06)[0] == Cleared(number=2, heard_pts=135)
 
 
+def test_what_the_player_knows_exactly_is_told_at_once() -> None:
+    log = PlayedLog(0)
+    log.played(100, 10.0)
+    assert log.clear(1, 400, 130, 10.1, exact=True) == [Cleared(number=1, heard_pts=130)]
+    assert log.next_timer() is None
+    assert log.clear(1, 480, 200, 10.2, exact=True) == []
+
+
 def test_a_clear_that_is_answered_is_not_answered_again_when_its_end_moves() -> None:
     log = PlayedLog(0)
     log.clear(1, 400, 130, 10.0)

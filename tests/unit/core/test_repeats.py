@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voicestream.core.repeats import GIVE_UP_AFTER, REPEAT_INTERVAL, RIDE_INTERVAL, Repeats
+from voicestream.core.repeats import GIVE_UP_AFTER, REPEAT_INTERVAL, RIDE_INTERVAL, URGENT_INTERVAL, URGENT_REPEATS, Repeats
 from voicestream.wire.frame_values import ProgressFrame
 from voicestream.wire.message_values import Progress
 
@@ -50,6 +50,20 @@ def test_it_is_repeated_until_it_is_confirmed() -> None:
     repeats.confirm(key, version)
     assert riding(repeats, 11.0) == []
     assert repeats.next_timer() is None
+
+
+def test_what_is_urgent_is_repeated_soon_and_alone_a_few_times() -> None:
+    # VS-8.4-4
+    repeats = Repeats()
+    repeats.put("a", frame(1), 10.0, urgent=True)
+    now, waits = 10.0, []
+    for _ in range(URGENT_REPEATS + 3):
+        assert riding(repeats, now) == [1]
+        timer = repeats.next_timer()
+        assert timer is not None
+        waits.append(timer - now)
+        now = timer + 1e-9
+    assert waits == pytest.approx([URGENT_INTERVAL] * URGENT_REPEATS + [REPEAT_INTERVAL] * 3, abs=1e-6)
 
 
 def test_a_newer_frame_takes_the_place_of_an_older_and_an_old_confirmation_does_not_settle_it() -> None:

@@ -60,7 +60,8 @@ class Player:
         self.heard = 0
         self.level_units = 12.0
         self.target_units = 16.0
-        self.playhead_pts = 0
+        self.heard_now = 0
+        self.is_exact = False
 
     def insert(self, frame: Any, now: float, *, kind: Any = None, send_time: float | None = None) -> None:
         self.frames.append(frame)

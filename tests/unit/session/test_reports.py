@@ -143,7 +143,7 @@ def test_an_echo_that_cannot_be_true_is_not_used(pair, kit) -> None:
 def test_the_state_of_the_playouts_goes_along(pair, kit) -> None:
     player = kit.Player()
     pair.server.receivers[0].attach_playout(player)
-    player.playhead_pts, player.level_units, player.target_units = 70_000, 13.4, 16.6
+    player.heard_now, player.level_units, player.target_units = 70_000, 13.4, 16.6
     pair.talk(0.5)
     assert PlayoutEntry(playhead=70_000 & 0xFFFF, level_units=13, target_units=17) in reports(pair, "server")[-1].playout
 

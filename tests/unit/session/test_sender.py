@@ -348,7 +348,7 @@ class TestAhead:
             pair.client.send_frame(kit.frame(serial), pair.now, ahead=True)
         pair.run(0.01)
         assert pair.client.ahead_allowance(pair.now) == pytest.approx(0.02, abs=0.001)  # as if it played already
-        player.playhead_pts = 0  # but it has not begun
+        player.heard_now = 0  # but it has not begun
         pair.run(0.07)
         assert pair.client.ahead_allowance(pair.now) < 0.09
         stats = pair.client.stats(pair.now).tracks[0]

@@ -197,6 +197,18 @@ class TestFromTheReceiver:
         assert len(pair.of("client", ClearRequested)) == 1
         assert len(pair.of("client", Cleared)) == 1
 
+    def test_a_request_said_again_voids_nothing_of_what_was_said_since(self, pair, player) -> None:
+        pair.talk(0.2, "client")
+        pair.server.clear(pair.now, outgoing=False)
+        pair.talk(0.1, "client")
+        kept = pair.client._tracks.recovery.outgoing[0].retained
+        before = [one.pts for one in kept.within(0, 1 << 40)]
+        assert before
+        assert min(before) >= 80
+        again = Clear(number=1, from_receiver=True, from_pts=0, to_pts=80)
+        pair.client.receive_control(encode_message(again), pair.now)  # VS-8.4-3
+        assert [one.pts for one in kept.within(0, 1 << 40)] == before
+
     def test_three_wishes_in_a_row_are_two_clears(self, pair, player) -> None:
         pair.talk(0.2, "client")
         assert [pair.server.clear(pair.now, outgoing=False) for _ in range(3)] == [1, 2, 2]

@@ -82,6 +82,7 @@ class Director:
         self._silence = 0.0
         self._reason = ""
         self._hushed = False
+        self._playing = 0  # clear number of the frame played last
         self._finish_seen: float | None = None
         self._reported_target = 0.0
 
@@ -180,6 +181,7 @@ class Director:
         self.frame_units = frame.units
         self._intake.playhead = front.end
         self._hushed = len(frame.payload) <= HUSH_BYTES
+        self._playing = frame.clear_number
         if frame.talkspurt_end:
             self.fall_silent()
         decision: Decision
@@ -264,11 +266,13 @@ class Director:
 
     # Changes of state
 
-    def cleared(self, from_pts: int, to_pts: int) -> None:
-        """[from_pts, to_pts) was closed."""
+    def cleared(self, to_pts: int, number: int) -> None:
+        """Everything up to `to_pts` was closed by the clear with this number."""
         intake = self._intake
         if intake.gate.cut is not None:
             return
+        if self._state is _State.TALK and self._playing == number and intake.playhead >= to_pts:
+            return  # audio that overtook the clear plays already
         intake.playhead = max(intake.playhead, to_pts)
         self.fall_silent()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from voicestream.config import UNITS_PER_SECOND, PlayoutConfig
 from voicestream.core.playout.account import PlayoutAccount
 from voicestream.core.playout.decision import Decision, Silence
@@ -28,6 +30,8 @@ class Playout:
 
     Attributes:
         account: What became of every frame and of every unit made.
+        unheard: Tells how many of the units made have not left the device yet; set by an executor that counts them. Without, it is
+            estimated from the calls of `next`.
 
     Args:
         config: Start and ceiling of the delay, and the bound of the memory.
@@ -44,7 +48,8 @@ class Playout:
         self._timeline = Timeline()
         self._pending: Pending | None = None
         self._level = 0.0
-        self._clear_count = 0
+        self._void: tuple[int, int] | None = None
+        self.unheard: Callable[[], float] | None = None
 
     def insert(self, frame: MediaFrame, now: float, *, kind: SourceKind = SourceKind.AUDIO, send_time: float | None = None) -> None:
         """Take a frame from the network.
@@ -67,7 +72,7 @@ class Playout:
         self._intake.gate.set_ahead(from_pts, ahead)
 
     def clear(self, from_pts: int, to_pts: int, number: int) -> int:
-        """Forget the audio in [from_pts, to_pts); what was not decided of it is never played.
+        """Forget the audio in [from_pts, to_pts); what was not decided of it is never played, nor what was (see `take_void`).
 
         Later frames are taken only with this clear number (or the next one, whose clear may come after its audio) and from
         `to_pts` on. Audio before `from_pts` stays.
@@ -78,17 +83,17 @@ class Playout:
             number: Count of the track's clears; four values are told apart.
 
         Returns:
-            The pts up to which the device has played, as far as it can be told between two blocks of the device.
+            The pts up to which the device has played.
 
         Raises:
             ValueError: `to_pts` lies before `from_pts`.
         """
         if to_pts < from_pts:
             raise ValueError(f"to_pts must not lie before from_pts, not {to_pts} < {from_pts}")
-        heard = self.heard_pts(self._ticks.left)
-        self._clear_count += 1
+        heard = self.heard_now
+        self._void = (from_pts if self._void is None else min(from_pts, self._void[0]), to_pts)
         self._intake.clear(from_pts, to_pts, number)
-        self._director.cleared(from_pts, to_pts)
+        self._director.cleared(to_pts, number)
         self._director.record("playout:cleared", {"from_pts": from_pts, "to_pts": to_pts, "number": number, "heard_pts": heard})
         return heard
 
@@ -136,6 +141,31 @@ class Playout:
         self._timeline.drop(units)
         self._ticks.held = max(0.0, self._ticks.held - units)
 
+    def take_void(self, held_units: float) -> bool:
+        """Whether a clear has voided what the executor holds: it must throw all of that away, for it is not heard (VS-8.1-6).
+
+        To be asked before audio is handed to the device, so that a clear takes effect with the very next sample.
+
+        Args:
+            held_units: Audio that the executor has made and not yet handed to the device.
+        """
+        void, self._void = self._void, None
+        # What lies before the clear is still to be heard, and new audio has begun only when the old was thrown away.
+        if void is None or self.heard_pts(held_units) < void[0] or self._timeline.end_pts > void[1]:
+            return False
+        self.drop_held(held_units)
+        return True
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the executor tells what has left the device, so that `clear` and `heard_now` are no estimates."""
+        return self.unheard is not None
+
+    @property
+    def heard_now(self) -> int:
+        """pts of the sample about to leave the device, as exactly as the executor tells."""
+        return self.heard_pts(self._ticks.left if self.unheard is None else self.unheard())
+
     def heard_pts(self, held_units: float) -> int:
         """pts of the sample about to leave the device when `held_units` of what was made have not been handed to it."""
         return self._timeline.heard_pts(held_units)
@@ -166,8 +196,3 @@ class Playout:
     def held_frames(self) -> int:
         """Frames in the buffer."""
         return len(self._intake.buffer)
-
-    @property
-    def clear_count(self) -> int:
-        """Clears so far; an executor that sees it grow may throw away what it holds and call `drop_held`."""
-        return self._clear_count

@@ -407,17 +407,53 @@ def test_a_clear_must_not_end_before_it_begins() -> None:
         Playout(PlayoutConfig()).clear(10, 9, 1)
 
 
-def test_the_executor_may_throw_away_what_it_holds() -> None:
+def held_after_three_frames() -> Bench:
+    """A bench whose executor holds 8 units more than the device has taken."""
     bench = Bench()
     bench.talk(0, 3)
-    assert bench.playout.clear_count == 0
     bench.playout.next(bench.now + TICK, bench.held)
     bench.playout.done(8)
+    return bench
+
+
+def test_what_the_executor_holds_is_void_once_and_not_heard() -> None:
+    bench = held_after_three_frames()
+    assert not bench.playout.take_void(6)
     bench.playout.clear(0, 1000, 1)
-    assert bench.playout.clear_count == 1
     before = bench.playout.heard_pts(6)
-    bench.playout.drop_held(6)
+    assert bench.playout.take_void(6)
     assert bench.playout.heard_pts(0) == before
+    assert not bench.playout.take_void(6)
+
+
+def test_what_is_held_of_the_time_before_a_clear_is_still_heard() -> None:
+    bench = held_after_three_frames()
+    bench.playout.clear(bench.playout.heard_pts(6) + 1, 1000, 1)
+    assert not bench.playout.take_void(6)
+
+
+def test_audio_that_overtook_its_clear_goes_on_when_the_clear_tells_its_end() -> None:
+    bench = held_after_three_frames()
+    bench.playout.clear(0, 40, 1)  # as the first audio after the clear implies
+    assert bench.playout.take_void(8)
+    bench.held = 0.0
+    bench.insert(frame(48, number=1, start=True), frame(56, number=1), frame(64, number=1))
+    for _ in range(5):
+        if played(bench.tick()):
+            break
+    bench.playout.clear(0, 48, 1)
+    assert not bench.playout.take_void(bench.held)
+    decisions = bench.tick()
+    assert played(decisions) == [56], names(decisions)
+
+
+def test_an_executor_that_counts_makes_what_was_heard_exact() -> None:
+    bench = held_after_three_frames()
+    playout = bench.playout
+    assert not playout.is_exact
+    playout.unheard = lambda: 3.0
+    assert playout.is_exact
+    assert playout.heard_now == playout.heard_pts(3.0) == playout.clear(0, 1000, 1)
 
 
 def test_the_track_is_finished_when_its_last_frame_was_decided() -> None:
