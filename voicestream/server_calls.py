@@ -31,6 +31,7 @@ class ServerCalls:
 
     __slots__ = (
         "_by_id",
+        "_detached",
         "_draining",
         "_homes",
         "_leaving",
@@ -53,6 +54,7 @@ class ServerCalls:
         self._links: dict[CallLink, Link] = {}
         self._by_id: dict[bytes, Reception] = {}
         self._homes = SessionHomes()
+        self._detached: dict[Reception, None] = {}
         self._draining = False
         self._leaving = asyncio.Lock()
         self.addresses: list[tuple[str, int]] = []
@@ -140,6 +142,7 @@ class ServerCalls:
 
     def _let_go(self, reception: Reception) -> None:
         self._receptions.pop(reception, None)
+        self._detached.pop(reception, None)
         self._links.pop(reception.link, None)
         session_id = reception.session_id
         if session_id is not None and self._by_id.get(session_id) is reception:
@@ -155,6 +158,18 @@ class ServerCalls:
         if reception.session_id is not None:
             self._by_id[reception.session_id] = reception
             self._homes.add(self._links[link].connection)
+
+    def seen(self, reception: Reception) -> None:
+        """It may have lost its connection, or have one again. As many sessions wait for their clients as may have one, no more."""
+        if not reception.link.is_detached:
+            self._detached.pop(reception, None)
+            return
+        self._detached[reception] = None
+        if len(self._detached) > self._rules.options.session.limits.max_sessions:
+            oldest = next(iter(self._detached))
+            del self._detached[oldest]
+            oldest.link.close(ErrorCode.LIMIT_EXCEEDED, "too many sessions wait to be resumed")
+            asyncio.get_running_loop().call_soon(oldest.pump)
 
     def changed(self, reception: Reception) -> None:
         """What a store keeps of a session is another."""

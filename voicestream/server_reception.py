@@ -59,6 +59,9 @@ class Sessions(Protocol):
     def accepted(self, reception: Reception, link: CallLink) -> None:
         """A session was accepted; the lock is held."""
 
+    def seen(self, reception: Reception) -> None:
+        """It may have lost its connection, or have one again."""
+
     def changed(self, reception: Reception) -> None:
         """What a store keeps of a session is another."""
 
@@ -160,6 +163,7 @@ class Reception:
         if self._lifetime is not None:
             self._lifetime.cancel()
             self._lifetime = None
+        self._sessions.seen(self)
         if not self._link.is_detached:
             return
         with self._link.locked() as session:

@@ -219,3 +219,37 @@ async def test_a_store_is_told_of_a_session_and_of_its_end(serve: Any) -> None:
     assert kept["record"].context == b"so far"
     assert kept["record"].processed_pts == 600
     assert len(store) == 0
+
+
+async def test_no_more_sessions_wait_for_their_clients_than_may_have_one(serve: Any) -> None:
+    ends: dict[str, int | None] = {}
+
+    async def handler(call: voicestream.Call) -> None:
+        await call.wait_closed()
+        ends[call.path] = call.close_code
+
+    async with serve(handler, drain_timeout=0, limits=voicestream.Limits(max_sessions=2)) as loopback:
+        receptions = loopback.server._calls._receptions
+        for number in range(2):
+            call = await loopback.connect(f"/{number}", resume=False)
+            reception = list(receptions)[-1]
+            with reception.link.locked() as session:
+                assert session.path_lost(reception.link.now())
+                reception.link._owner.connection.abandon()
+            reception.pump()
+            call._parts.link._owner.abort()
+        assert ends == {}
+        # The two connections have ended, so that there is room for another one.
+        while loopback.server._calls._transport.endpoint.connections:
+            await asyncio.sleep(0.05)
+            for connection in loopback.server._calls._transport.endpoint.connections:
+                loopback.server._calls._transport.wake_connection(connection)
+        call = await loopback.connect("/2", resume=False)
+        reception = list(receptions)[-1]
+        with reception.link.locked() as session:
+            assert session.path_lost(reception.link.now())
+        reception.pump()
+        while "/0" not in ends:
+            await asyncio.sleep(0.02)
+        assert ends == {"/0": ErrorCode.LIMIT_EXCEEDED}
+        call._parts.link._owner.abort()
