@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 WAV ?=
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz bench-sim build clean
+.PHONY: help demo test lint types coverage fuzz bench-sim bench-resume build clean
 
 help:
 	@echo "make demo [WAV=file]  speech through a real client and server and an imperfect link; writes demo-out/"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint             ruff and mypy"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
 	@echo "make bench-sim [BENCH='--seeds 1-3 --json FILE 5.1 ...']  rate control in virtual time: cases of RFC 8867 and others with their bars"
+	@echo "make bench-resume [COUNT=n] [SEED=n] [JOBS=n]  calls whose path breaks at random, in virtual time"
 	@echo "make build            a wheel in dist/"
 	@echo "make clean            remove what the others made"
 
@@ -48,6 +49,11 @@ fuzz: $(READY)
 BENCH ?=
 bench-sim: $(READY)
 	$(BIN)/python -m voicestream.testing.bench $(BENCH)
+
+COUNT ?= 200
+JOBS ?= 2
+bench-resume: $(READY)
+	$(BIN)/python -m voicestream.testing.breaks --count $(COUNT) --seed $(SEED) --jobs $(JOBS)
 
 build: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .

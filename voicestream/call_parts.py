@@ -203,8 +203,8 @@ class CallParts:
                 self.lost_at = None
                 self.inbox.put(CallEvent(kind="resumed", data={"outage": round(outage, 3)}))
             case Closed():
-                if event.code == ErrorCode.PATH_LOST:
-                    self.inbox.put(CallEvent(kind="gave_up"))
+                if self._gave_up(event):
+                    self.inbox.put(CallEvent(kind="gave_up", data={"code": event.code, "reason": event.reason}))
                 self._ended = self.link.now()
                 self.ending.set(event)
                 self.sender.on_closed()
@@ -217,6 +217,16 @@ class CallParts:
         if self.lost_at is None:
             self.lost_at = self.link.now() if since is None else since
             self.inbox.put(CallEvent(kind="lost"))
+
+    def tell_path(self, kind: str) -> None:
+        """The path is "degraded", or "connected" again."""
+        if kind == "connected":
+            self.lost_at = None
+        self.inbox.put(CallEvent(kind=kind))
+
+    def _gave_up(self, event: Closed) -> bool:
+        """Whether a lost path is why the call is over, and not the application."""
+        return event.code == ErrorCode.PATH_LOST or (self.lost_at is not None and (event.remote or event.code != ErrorCode.NO_ERROR))
 
     def _refuse_event(self, reason: str) -> None:
         self.close_now(ErrorCode.EVENT_ENCODING_ERROR, reason)  # VS-7.2-2

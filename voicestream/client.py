@@ -74,6 +74,8 @@ class connect:
         open_timeout: Seconds until the call must have been taken.
         resume: Dial anew when the path is lost, and go on with the session: what was missed meanwhile is sent again both ways.
         replay_ms: How much of what was received before a break `frames` gives once more after it, marked; 0 to 2000.
+        resume_timeout: Seconds without a path after which the call is given up, more than 0 and at most 300; None for as long as
+            the server keeps the session.
         observer: Takes trace records of the call.
 
     Raises:
@@ -112,6 +114,7 @@ class connect:
         open_timeout: float = 10.0,
         resume: bool = True,
         replay_ms: int = 0,
+        resume_timeout: float | None = None,
         observer: Observer | None = None,
     ) -> None:
         target = parse_uri(uri)
@@ -143,6 +146,7 @@ class connect:
             open_timeout=open_timeout,
             resume=resume,
             replay_ms=replay_ms,
+            resume_timeout=resume_timeout,
         )
         self._call: Call | None = None
 

@@ -37,6 +37,7 @@ class Dialing:
         open_timeout: Seconds until the call must have been taken.
         resume: Take the session up again when its path is lost.
         replay_ms: How much of what was received before a break is wanted once more.
+        resume_timeout: Seconds without a path after which the call is given up; None for what the server grants.
     """
 
     target: CallUri
@@ -47,12 +48,15 @@ class Dialing:
     open_timeout: float
     resume: bool = True
     replay_ms: int = 0
+    resume_timeout: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.open_timeout <= 600:
             raise ValueError(f"open_timeout must be more than 0 and at most 600, not {self.open_timeout}")
         if not 0 <= self.replay_ms <= 2000:
             raise ValueError(f"replay_ms must be 0 to 2000, not {self.replay_ms}")
+        if self.resume_timeout is not None and not 0 < self.resume_timeout <= 300:
+            raise ValueError(f"resume_timeout must be more than 0 and at most 300, not {self.resume_timeout}")
 
     def redial(self) -> Redial:
         """How a lost path is replaced."""
@@ -62,7 +66,9 @@ class Dialing:
             tls=self.tls,
             limits=self.options.session.limits,
             route_token=self.route_token,
+            resume=self.resume,
             replay_ms=self.replay_ms,
+            timeout=self.resume_timeout,
         )
 
 
@@ -137,8 +143,7 @@ async def dial(dialing: Dialing) -> Call:
         transport.abort()
         raise word
     assert answer.parts is not None  # made before the word was passed on
-    if dialing.resume:
-        Keeper(dialing.redial(), answer.link, answer.parts, answer.ending, transport).begin()
+    Keeper(dialing.redial(), answer.link, answer.parts, answer.ending, transport).begin()
     info = CallInfo(
         authority=target.authority,
         path=target.path,

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from dataclasses import dataclass
-from typing import Final
 
 from voicestream.call_events import CallEvent
 from voicestream.call_link import CallLink
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
 from voicestream.config import Limits
-from voicestream.core.path_watch import ATTEMPT_TIME, PathState, PathWatch
+from voicestream.core.path_watch import ATTEMPT_TIME
 from voicestream.errors import ConnectError
 from voicestream.quic.aio import ClientTransport
 from voicestream.quic.configuration import ClientTls
+from voicestream.quic.path_keeper import LOOK_INTERVAL, PathKeeper, Step
 from voicestream.quic.streams import SessionPort
 from voicestream.quic.vacancy import Pending, Vacant
 from voicestream.session import ClientSession
@@ -24,19 +25,25 @@ __all__ = ["Keeper", "Redial"]
 
 logger = logging.getLogger("voicestream.client")
 
-LOOK_INTERVAL: Final = 0.1
-"""Seconds between two looks at the path."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Redial:
-    """Whom to dial when the path is lost; see `ClientTransport.dial`. `replay_ms` is wanted once more then."""
+    """Whom to dial when the path is lost; see `ClientTransport.dial`.
+
+    Attributes:
+        resume: Whether to dial at all.
+        replay_ms: How much of what was received before is wanted once more then.
+        timeout: Seconds without a path after which the call is given up; None for what the server grants.
+    """
 
     host: str
     port: int
     tls: ClientTls
     limits: Limits
     route_token: bytes | None
+    resume: bool
     replay_ms: int
+    timeout: float | None
 
 
 class Keeper:
@@ -50,7 +57,7 @@ class Keeper:
         transport: The first connection.
     """
 
-    __slots__ = ("_dial", "_ending", "_generation", "_link", "_parts", "_redial", "_transport", "_watch")
+    __slots__ = ("_dial", "_ending", "_keeper", "_link", "_parts", "_redial", "_transport")
 
     def __init__(self, redial: Redial, link: CallLink, parts: CallParts, ending: Ending, transport: ClientTransport) -> None:
         self._redial = redial
@@ -58,13 +65,16 @@ class Keeper:
         self._parts = parts
         self._ending = ending
         self._transport = transport
-        self._watch = PathWatch()
-        self._generation = 0
         self._dial: asyncio.Task[ClientTransport] | None = None
+        with link.locked() as session:
+            assert isinstance(session, ClientSession)
+            self._keeper = PathKeeper(
+                session, chance=random.random, timeout=redial.timeout, replay_ms=redial.replay_ms, dials=redial.resume
+            )
 
     def begin(self) -> None:
         """Look after the call from now on."""
-        self._transport.connection.keeps_session = True
+        self._transport.connection.keeps_session = self._redial.resume
         self._parts.attendant = asyncio.get_running_loop().create_task(self._run(), name="voicestream keeper")
 
     async def _run(self) -> None:
@@ -75,77 +85,58 @@ class Keeper:
             if self._dial is not None:
                 self._dial.cancel()
                 await asyncio.wait([self._dial])
-            if self._link.is_over and self._transport.connection.session is not self._session:
+            with self._link.locked() as session:
+                carried: object = self._transport.connection.session
+                is_left = session.is_closed and carried is not session
+            if is_left:
                 self._transport.drop()
 
-    @property
-    def _session(self) -> ClientSession:
-        with self._link.locked() as session:
-            assert isinstance(session, ClientSession)
-            return session
-
     def _look(self) -> None:
-        watch, now = self._watch, self._link.now()
+        self._see_to_dial()
+        transport = self._transport
         with self._link.locked() as session:
-            if session.is_detached:
-                session.handle_timer(now)
-            connection = self._transport.connection
-            broken = session.is_detached or connection.is_closed
-            unanswered_since = connection.hearing.unanswered_since
-            generation = 0 if session.grant is None else session.grant.generation
-            is_open = session.is_open
-        if broken:
+            steps = self._keeper.look(self._link.now(), transport.connection, error=transport.is_unreachable)
+            is_alone = session.is_detached or session.is_closed
+        if is_alone:
             self._parts.pump()
-        if is_open and generation > self._generation:
-            self._generation = generation
-            watch.resumed()
-        if self._ending.closed:
-            return
-        if watch.look(now, unanswered_since, broken=broken):
-            self._tell(unanswered_since)
-        self._see_to_dial(now)
+        if steps or self._keeper.has_probed:
+            transport.wake()
+        self._do(steps)
 
-    @property
-    def _is_between(self) -> bool:
-        """Whether the session has gone to a connection whose dial will be done in a moment."""
-        carried: object = self._transport.connection.session
-        return self._dial is not None and self._session.is_detached and carried is not self._session and not self._dial.done()
+    def _do(self, steps: list[Step]) -> None:
+        for step in steps:
+            if self._ending.closed and step is not Step.STOP_DIAL:
+                return
+            if step is Step.DIAL:
+                if self._keeper.watch.attempts == 1:
+                    self._parts.inbox.put(CallEvent(kind="resuming"))
+                self._dial = asyncio.get_running_loop().create_task(self._connect(), name="voicestream redial")
+            elif step is Step.STOP_DIAL:
+                self._stop_dial()
+            elif step is Step.LOST:
+                self._parts.tell_lost(self._keeper.watch.lost_since)
+            elif step is not Step.GAVE_UP:
+                self._parts.tell_path(step.value)
 
-    def _tell(self, since: float | None) -> None:
-        state = self._watch.state
-        if state is PathState.LOST:
-            self._parts.tell_lost(since)
-        else:
-            self._parts.inbox.put(CallEvent(kind=state.value))
-
-    def _see_to_dial(self, now: float) -> None:
-        watch, dial = self._watch, self._dial
-        if dial is not None and dial.done():
+    def _stop_dial(self) -> None:
+        if self._dial is not None:
+            self._dial.cancel()
             self._dial = None
-            if dial.cancelled() or dial.exception() is not None:
-                logger.debug("the dial for a resumption failed: %s", None if dial.cancelled() else dial.exception())
-                self._failed(now)
-        elif watch.timed_out(now) and not self._is_between:
-            if dial is not None:
-                dial.cancel()
-                self._dial = None
-            self._failed(now)
-        if watch.dial_due(now) and not self._link.is_over:
-            watch.dialled(now)
-            if watch.attempts == 1:
-                self._parts.inbox.put(CallEvent(kind="resuming"))
-            self._dial = asyncio.get_running_loop().create_task(self._connect(), name="voicestream redial")
+        transport = self._transport
+        if isinstance(transport.connection.session, Vacant):
+            # Asked on this connection, and there was no answer: nor shall the question come late.
+            transport.drop()
 
-    def _failed(self, now: float) -> None:
-        with self._link.locked() as session:
-            if session.is_detached:
-                # Asked on a connection that brought no answer: the next one asks again.
-                session.path_lost(now)
-                self._transport.connection.abandon()
-        self._watch.failed(now)
-        if self._watch.state is PathState.CONNECTED:
-            self._parts.lost_at = None
-            self._tell(None)
+    def _see_to_dial(self) -> None:
+        dial = self._dial
+        if dial is None or not dial.done():
+            return
+        self._dial = None
+        if dial.cancelled() or dial.exception() is not None:
+            logger.debug("the dial for a resumption failed: %s", None if dial.cancelled() else dial.exception())
+            with self._link.locked():
+                steps = self._keeper.dial_failed(self._link.now(), self._transport.connection)
+            self._do(steps)
 
     async def _connect(self) -> ClientTransport:
         """Dial; the session moves when the handshake is complete, and only then."""
@@ -174,10 +165,4 @@ class Keeper:
 
     def _take_up(self, now: float) -> SessionPort:
         """Called by the new connection with the lock held."""
-        session = self._session
-        if session.is_closed:
-            return Vacant()
-        session.path_lost(now)
-        session.resume_on_new_connection(now, replay_ms=self._redial.replay_ms)
-        self._transport.connection.abandon()
-        return session
+        return self._keeper.take_up(self._transport.connection, now)

@@ -238,6 +238,7 @@ async def test_no_more_sessions_wait_for_their_clients_than_may_have_one(serve: 
                 reception.link._owner.connection.abandon()
             reception.pump()
             call._parts.link._owner.abort()
+            await call.wait_closed()
         assert ends == {}
         # The two connections have ended, so that there is room for another one.
         while loopback.server._calls._transport.endpoint.connections:
@@ -253,3 +254,4 @@ async def test_no_more_sessions_wait_for_their_clients_than_may_have_one(serve: 
             await asyncio.sleep(0.02)
         assert ends == {"/0": ErrorCode.LIMIT_EXCEEDED}
         call._parts.link._owner.abort()
+        await call.wait_closed()

@@ -13,45 +13,16 @@ import pytest
 from voicestream import events
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits, SessionConfig
-from voicestream.core.path_watch import PathState, PathWatch
 from voicestream.core.playout import Gap, OrderedReader
+from voicestream.quic.path_keeper import Step
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld, ServerSide
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
+from voicestream.testing.sim_keeper import SimKeeper
 
 BREAKS = int(os.environ.get("VOICESTREAM_BREAKS", "12"))
 CALLS = max(1, BREAKS // 4)
 """Four breaks each."""
-
-
-class Keeper:
-    """What a client does about its path, every 100 ms."""
-
-    def __init__(self, client: ClientHost) -> None:
-        self.client = client
-        self.watch = PathWatch()
-        self.lost_at: list[float] = []
-        self.dials = 0
-        self._resumes = 0
-        self._look()
-
-    def _look(self) -> None:
-        client, now = self.client, self.client.sim.now
-        connection = client.connection
-        broken = connection.is_closed or client.session.is_detached
-        if self.watch.look(now, connection.hearing.unanswered_since, broken=broken) and self.watch.state is PathState.LOST:
-            self.lost_at.append(now)
-        if self.watch.timed_out(now) and not client.session.is_closed:
-            client.give_up_dial()
-            self.watch.failed(now)
-        if len(client.seen(events.Resumed)) > self._resumes:
-            self._resumes += 1
-            self.watch.resumed()
-        if self.watch.dial_due(now) and not client.session.is_closed:
-            self.dials += 1
-            client.redial()
-            self.watch.dialled(now)
-        client.sim.after(0.1, self._look)
 
 
 class Reading:
@@ -93,12 +64,12 @@ def in_a_short_break(world: EndpointWorld, at: float, outages: tuple[tuple[float
     return any(start - 0.1 <= at - world.start <= start + seconds + 0.1 and seconds < 2.5 for start, seconds in outages)
 
 
-def broken_call(seed: int) -> tuple[EndpointWorld, ClientHost, ServerSide, Keeper, tuple[tuple[float, float], ...]]:
+def broken_call(seed: int) -> tuple[EndpointWorld, ClientHost, ServerSide, SimKeeper, tuple[tuple[float, float], ...]]:
     outages = breaks(random.Random(seed))
     world = EndpointWorld(seed=seed, resumable=True)
     client = world.client(NetworkProfile.both(LinkProfile(delay_ms=30, loss=0.005, outages=outages)))
     world.open(client)
-    return world, client, world.server.sides[0], Keeper(client), outages
+    return world, client, world.server.sides[0], SimKeeper(client), outages
 
 
 @pytest.mark.parametrize("seed", range(1, CALLS + 1))
@@ -123,7 +94,8 @@ def test_random_breaks_lose_nothing_repeat_nothing_and_keep_the_order(seed: int)
     check(not client.session.is_closed and not server.session.is_closed, f"a session was closed: {client.events[-2:]} {server.events[-2:]}")
     check(client.session.session_id == session_id, "the session is another one")
     check(world.server.refused == [], f"refused: {world.server.refused}")
-    check(len(resumes) >= sum(seconds > 2.5 for _, seconds in outages), f"{len(resumes)} resumes, {keeper.dials} dials, {outages}")
+    dials = len(keeper.seen(Step.DIAL))
+    check(len(resumes) >= sum(seconds > 2.5 for _, seconds in outages), f"{len(resumes)} resumes, {dials} dials, {outages}")
     for side, reading in zip(sides, readings, strict=True):
         assert side.other is not None
         sent = side.other.talkers[0].sent

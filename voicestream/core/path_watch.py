@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Final
 
 __all__ = ["DEGRADED_AFTER", "LOST_AFTER", "PathState", "PathWatch"]
@@ -14,8 +15,8 @@ LOST_AFTER: Final = 2.0
 """Seconds without an answer after which another connection is dialled, beside the old one."""
 
 FIRST_PAUSE: Final = 0.25
-LONGEST_PAUSE: Final = 4.0
-"""Seconds between a dial that failed and the next one: they double."""
+LONGEST_PAUSE: Final = 2.0
+"""Seconds between a dial that failed and the next one: they double, and vary by chance."""
 
 ATTEMPT_TIME: Final = 4.0
 """Seconds that one dial gets."""
@@ -35,16 +36,22 @@ class PathWatch:
     A path that was lost stays so until the session has been resumed on a new connection, even when the old one answers again:
     only a resumption brings what was missed. Should it not come about although the far end can be heard, the old path serves on.
 
+    Args:
+        chance: Gives numbers from 0 to 1; the pauses of many clients that one server has lost must not be the same.
+
     Attributes:
         state: How it looks.
         attempts: Dials since the path was lost.
+        lost_since: Since when nothing has been heard, while it is lost.
     """
 
-    __slots__ = ("_answered", "_dialling_until", "_next_at", "_pause", "_sure", "attempts", "state")
+    __slots__ = ("_answered", "_chance", "_dialling_until", "_next_at", "_pause", "_sure", "attempts", "lost_since", "state")
 
-    def __init__(self) -> None:
+    def __init__(self, chance: Callable[[], float] = lambda: 1.0) -> None:
         self.state = PathState.CONNECTED
         self.attempts = 0
+        self.lost_since: float | None = None
+        self._chance = chance
         self._next_at = 0.0
         self._pause = FIRST_PAUSE
         self._dialling_until: float | None = None
@@ -65,7 +72,7 @@ class PathWatch:
             self._answered = False
             self.state = PathState.LOST
             if before is not PathState.LOST:
-                self._begin(now)
+                self._begin(now, now - silence)
         elif before is PathState.LOST:
             if silence < DEGRADED_AFTER and not self._answered:
                 self._answered = True
@@ -73,6 +80,11 @@ class PathWatch:
         else:
             self.state = PathState.DEGRADED if silence >= DEGRADED_AFTER else PathState.CONNECTED
         return self.state is not before
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a path that was lost answers again."""
+        return self.state is PathState.LOST and self._answered
 
     def dial_due(self, now: float) -> bool:
         """Whether a new connection should be dialled now; call `dialled` then."""
@@ -94,12 +106,13 @@ class PathWatch:
             self.resumed()
             return
         self._dialling_until = None
-        self._next_at = now if self._answered else now + self._pause
+        self._next_at = now if self._answered else now + self._pause * (0.5 + 0.5 * self._chance())
         self._pause = min(LONGEST_PAUSE, 2 * self._pause)
 
     def resumed(self) -> None:
         """The session goes on."""
         self.state = PathState.CONNECTED
+        self.lost_since = None
         self._dialling_until = None
 
     def hurry(self, now: float) -> None:
@@ -109,8 +122,10 @@ class PathWatch:
         if self._dialling_until is not None:
             self._dialling_until = now
 
-    def _begin(self, now: float) -> None:
+    def _begin(self, now: float, since: float) -> None:
         self.attempts = 0
+        self.lost_since = since
+        self._answered = self._sure = False
         self._pause = FIRST_PAUSE
         self._next_at = now
         self._dialling_until = None

@@ -16,7 +16,7 @@ from voicestream.quic.client_endpoint import ClientEndpoint
 from voicestream.quic.configuration import ClientTls
 from voicestream.quic.connection import Connection
 from voicestream.quic.owner import OnActivity, SocketOwner, clock
-from voicestream.quic.sockets import RefusalProbe, UdpPort, client_socket, host_port, resolve
+from voicestream.quic.sockets import GONE, RefusalProbe, UdpPort, client_socket, host_port, resolve
 from voicestream.quic.streams import SessionPort
 from voicestream.quic.values import Address
 
@@ -25,8 +25,8 @@ __all__ = ["ClientTransport"]
 NEXT_ADDRESS_AFTER: Final = 1.0
 """Seconds that one address of several gets to complete the handshake."""
 
-GONE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EACCES, errno.EPERM})
-"""Errors of the network that end an attempt at once."""
+UNREACHABLE_AFTER: Final = 3
+"""Datagrams in a row that find no way, after which the path is taken for broken."""
 
 
 class ClientTransport(SocketOwner):
@@ -133,6 +133,11 @@ class ClientTransport(SocketOwner):
     def connection(self) -> Connection:
         """The connection."""
         return self.endpoint.connection
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the socket says that there is no way to the server at present."""
+        return self._port is not None and self._port.unreachable >= UNREACHABLE_AFTER
 
     def wake(self) -> None:
         """Have the loop send what is due, and read the timer again. From any thread."""

@@ -335,6 +335,12 @@ class VoiceQuic(WindowedQuic):
         return QuicEnd(event.error_code, event.frame_type, event.reason_phrase, by_peer, self._state is QuicConnectionState.TERMINATED)
 
     @property
+    def newest_acked(self) -> int:
+        """Number of the newest packet that the peer has acknowledged since the handshake; 0 before there is one."""
+        space = self._spaces.get(Epoch.ONE_RTT)
+        return 0 if space is None else space.largest_acked_packet
+
+    @property
     def close_is_due(self) -> bool:
         """Whether the next `packets_to_send` gives the CONNECTION_CLOSE."""
         return self._close_pending

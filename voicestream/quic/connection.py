@@ -33,7 +33,6 @@ __all__ = ["Connection"]
 MAX_LINGER: Final = 1.0
 """Seconds that CLOSE is given to be acknowledged, at most."""
 
-
 MIN_DATAGRAM_FRAME: Final = 1200
 """Bytes of a DATAGRAM frame that both sides must take."""
 
@@ -109,7 +108,8 @@ class Connection:
                 self._resend = self.goodbye.answer()
             return
         self._quic.receive(data, addr, now)
-        self.hearing.heard()
+        if self.hearing.heard(now, self._quic.newest_acked, self.peer_address):
+            self.session.path_changed(now)
         self._dispatch(now)
 
     def handle_timer(self, now: float) -> None:
@@ -282,13 +282,13 @@ class Connection:
         """Bytes of VoiceStream that fit in one QUIC datagram on this connection; 0 before the handshake."""
         return self._quic.max_datagram_payload
 
-    def grant(self, rate_bps: float) -> None:
-        """Tell QUIC the bits per second that the session may send, so that its bound on bytes in flight never bites first."""
-        self._quic.congestion.grant(rate_bps)
-
     def change_connection_id(self) -> None:
         """Use another of the peer's connection ids from now on, as when this side changes its network."""
         self._quic.change_connection_id()
+
+    def probe(self) -> None:
+        """Have the next `datagrams_to_send` ask the far end for an answer."""
+        self._quic.send_ping(0)
 
     def stats(self) -> ConnectionStats:
         """Counters up to now."""
@@ -380,8 +380,7 @@ class Connection:
         end = self._quic.end
         if end is None or self._is_over:
             return
-        self._is_over = True
-        closed = closed_of(end)
+        self._is_over, closed = True, closed_of(end)
         if self.keeps_session and closed.may_resume and self.session.path_lost(now):
             self.abandon()
             return

@@ -32,6 +32,9 @@ CERTIFICATE_ALERTS: Final = frozenset(
 
 def closed_of(end: QuicEnd) -> Closed:
     """The event for a session whose connection ended under it."""
+    if end.frame_type is None and end.by_peer and end.code == ErrorCode.SUPERSEDED:
+        # An earlier request to resume, of a dial that was given up, has overtaken the later one.
+        return Closed(code=ErrorCode.SUPERSEDED, reason=end.reason, remote=True, may_resume=True)
     if end.frame_type is None and end.by_peer:
         return Closed(code=end.code, reason=end.reason, remote=True, may_resume=False)
     if end.silent and end.reason == IDLE_TIMEOUT:

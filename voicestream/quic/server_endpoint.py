@@ -261,7 +261,9 @@ class ServerEndpoint:
                 self._send_retry(self._retry, preamble, addr, now)
                 return None
             try:
-                original = self._retry.validate_token(address=addr, destination_cid=preamble.destination_id, token=token, now=now)
+                original = self._retry.validate_token(
+                    address=_host_of(addr), destination_cid=preamble.destination_id, token=token, now=now
+                )
             except ValueError:
                 self._close_initial(preamble, addr, QuicErrorCode.INVALID_TOKEN, "")
                 return None
@@ -286,7 +288,7 @@ class ServerEndpoint:
     def _send_retry(self, handler: QuicRetryTokenHandler, preamble: Preamble, addr: Address, now: float) -> None:
         source_id = self._ids.next()
         token = handler.create_token(
-            address=addr, original_destination_connection_id=preamble.destination_id, retry_source_connection_id=source_id, now=now
+            address=_host_of(addr), original_destination_connection_id=preamble.destination_id, retry_source_connection_id=source_id, now=now
         )
         packet = encode_quic_retry(
             version=VERSIONS[0],
@@ -360,3 +362,8 @@ class ServerEndpoint:
         self._closing = True
         for connection in list(self._entries):
             connection.close(now, code, reason)
+
+
+def _host_of(addr: Address) -> Address:
+    """An address as Retry tokens have it: without the port, for a NAT may give the second packet another one."""
+    return (addr[0], 0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from voicestream.quic.values import Address
 
-__all__ = ["RefusalProbe", "UdpPort", "bind_socket", "client_socket", "host_port", "resolve"]
+__all__ = ["GONE", "RefusalProbe", "UdpPort", "bind_socket", "client_socket", "host_port", "resolve"]
 
 BUFFER_BYTES: Final = 1 << 20
 """Asked of the kernel for each direction: half a second of a thousand calls."""
@@ -22,6 +23,9 @@ MAX_BURST: Final = 256
 """Datagrams taken from a socket before the loop gets its turn."""
 
 MAX_UDP_BYTES: Final = 65536
+
+GONE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EACCES, errno.EPERM})
+"""Errors that say that there is no way to an address."""
 
 PROBE: Final = b"\0"
 """No version of QUIC has a packet that begins so; every server drops it and says nothing."""
@@ -109,6 +113,7 @@ class UdpPort(asyncio.DatagramProtocol):
     Attributes:
         sock: The socket.
         dropped: Datagrams that could not be sent.
+        unreachable: How many of the last ones, since one could be sent, failed because there is no way.
     """
 
     def __init__(
@@ -118,6 +123,7 @@ class UdpPort(asyncio.DatagramProtocol):
     ) -> None:
         self.sock = sock
         self.dropped = 0
+        self.unreachable = 0
         self._on_burst = on_burst
         self._transport: asyncio.DatagramTransport | None = None
 
@@ -138,9 +144,11 @@ class UdpPort(asyncio.DatagramProtocol):
         for data, address in packets:
             try:
                 self.sock.sendto(data, address)
-            except OSError:
+                self.unreachable = 0
+            except OSError as error:
                 # Full, or no route at present, or an ICMP error of an earlier packet. The network may come back; QUIC sees the loss.
                 self.dropped += 1
+                self.unreachable += error.errno in GONE
 
     @property
     def address(self) -> Address:

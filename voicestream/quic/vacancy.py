@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from voicestream.events import Event
 from voicestream.quic.streams import SessionPort
+from voicestream.quic.values import Address
 
 __all__ = ["Hearing", "Pending", "Vacant"]
 
@@ -28,6 +29,9 @@ class Vacant:
     def path_lost(self, now: float) -> bool:
         """There is nothing to keep."""
         return False
+
+    def path_changed(self, now: float) -> None:
+        """Nothing was known of it."""
 
     def start(self, now: float) -> None:
         """Nothing begins."""
@@ -92,21 +96,38 @@ class Pending(Vacant):
 
 
 class Hearing:
-    """How long the far end has owed an answer.
+    """How long the far end has owed an answer. Only what shows that our packets reach it is one: a path may be dead one way.
 
     Attributes:
-        unanswered_since: When the first packet left that calls for an answer and after which nothing has been heard; None if the
-            far end owes none.
+        unanswered_since: When the first packet left that calls for an answer and after which none has come; None if the far end owes
+            none.
+        heard_at: When a packet of the far end has come last.
     """
 
-    __slots__ = ("unanswered_since",)
+    __slots__ = ("_acked", "_address", "heard_at", "unanswered_since")
 
     def __init__(self) -> None:
         self.unanswered_since: float | None = None
+        self.heard_at = float("-inf")
+        self._acked = -1
+        self._address: Address | None = None
 
-    def heard(self) -> None:
-        """A packet of the far end has come."""
-        self.unanswered_since = None
+    def heard(self, now: float, acked: int, address: Address | None) -> bool:
+        """A packet of the far end has come; returns whether it lives at another address than before.
+
+        Args:
+            now: Monotonic seconds.
+            acked: Number of the newest packet that it has acknowledged.
+            address: Where packets go from now on.
+        """
+        self.heard_at = now
+        if acked != self._acked:
+            self._acked = acked
+            self.unanswered_since = None
+        if address == self._address:
+            return False
+        is_first, self._address = self._address is None, address
+        return not is_first
 
     def sent(self, now: float) -> None:
         """A packet leaves that calls for an answer."""

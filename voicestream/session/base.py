@@ -50,6 +50,11 @@ class Session(Machine):
         return self._hub.is_detached
 
     @property
+    def awaits_media(self) -> bool:
+        """Whether the far end is in the midst of a talkspurt, so that audio should come."""
+        return self.is_open and any(receiver.counts.talking for receiver in self._tracks.receivers.values())
+
+    @property
     def tracks(self) -> tuple[Track, ...]:
         """The tracks agreed on, as this end describes them; empty before ACCEPT."""
         found = {sender.track.track_id: sender.track for sender in self._tracks.senders.values()}

@@ -134,6 +134,11 @@ class Machine:
         self._lost_until = now + self._grant.lifetime
         return True
 
+    def path_changed(self, now: float) -> None:
+        """The packets take another path, as after a change of network: what was measured of the old one does not hold."""
+        if self.is_open:
+            self._planner.estimator.path_changed(now)
+
     def handle_timer(self, now: float) -> None:
         """Do what is due. Harmless when called too early or late."""
         if self.is_closed:

@@ -56,6 +56,7 @@ class ReceiverCounts:
     retransmissions: int = 0
     progress_told: int = 0
     replayed: int = 0
+    talking: bool = False
     newest_at: float | None = None
 
 
@@ -124,6 +125,7 @@ class Receiver:
                 # The path was dead. If its client thinks so, too, the session is about to be resumed, and what is missing comes.
                 self.delivery.hold_gaps(now + RESUME_PATIENCE)
             self.counts.newest_at = now
+            self.counts.talking = not frame.talkspurt_end
         media = MediaFrame(
             track=self.track.track_id,
             pts=pts,
@@ -245,6 +247,7 @@ class Receiver:
         if finish.pts < self.media.end_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         self.played.finish_pts = finish.pts
+        self.counts.talking = False
         self.delivery.finish(finish.pts)
         self._hub.events.put(RemoteFinished(track=self.track.track_id, pts=finish.pts))
         if self.played.played_pts is not None and self.played.played_pts >= finish.pts:

@@ -154,6 +154,8 @@ class SessionStats:
         recent_loss_share: Lost part of the last hundred datagrams or so, 0 to 1.
         loss_burst_datagrams: Datagrams lost in a row, in the mean.
         quality: "good", "limited", "poor" or "paused"; see `events.QualityChanged`.
+        resumes: How often the session was taken up on a new connection.
+        frames_replayed: Frames that left once more since a break had swallowed them.
         recovery: What was done against loss.
         tracks: The tracks, by ascending id.
     """
@@ -199,6 +201,8 @@ class SessionStats:
     recent_loss_share: float
     loss_burst_datagrams: float
     quality: str
+    resumes: int
+    frames_replayed: int
     recovery: RecoveryStats
     tracks: tuple[TrackStats, ...]
 
@@ -250,6 +254,8 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, planner
         recent_loss_share=estimator.loss.share,
         loss_burst_datagrams=estimator.loss.mean_burst,
         quality=planner.quality.value,
+        resumes=counts.resumes,
+        frames_replayed=tracks.replay.frames_sent,
         recovery=_recovery(tracks),
         tracks=tuple(_track(tracks, track) for track in sorted(tracks.senders.keys() | tracks.receivers.keys())),
     )

@@ -21,8 +21,9 @@ from voicestream.core.resume import TokenSealer
 from voicestream.errors import ProtocolError
 from voicestream.events import Accepted, Closed, Event, HelloReceived, ResumeReceived
 from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint, SessionPort
+from voicestream.quic.path_keeper import PathKeeper
 from voicestream.quic.session_homes import SessionHomes
-from voicestream.quic.vacancy import Pending
+from voicestream.quic.vacancy import Pending, Vacant
 from voicestream.session import ClientSession, ServerSession, Session
 from voicestream.testing.link import Link
 from voicestream.testing.profile import LinkProfile, NetworkProfile
@@ -45,6 +46,7 @@ class ClientHost(CallSide):
         address: Where the server sees it.
         links: "b2a" toward the server, "a2b" back.
         packets: (seconds since the world began, bytes) of every IP packet that it sent and that were sent to it.
+        mute: Links that carry nothing at present.
         nat_dropped: Packets of the server that came to an address which is no longer this client's.
     """
 
@@ -68,6 +70,8 @@ class ClientHost(CallSide):
         self._config = config
         self._dialling: tuple[Connection, Address] | None = None
         self._flushing = False
+        self._port: int = self.address[1]
+        self.mute: set[str] = set()
         for at in profile.rebind:
             sim.at(epoch + at, self.rebind)
         self.connection.connect(SERVER_ADDRESS, sim.now)
@@ -75,37 +79,40 @@ class ClientHost(CallSide):
 
     def rebind(self) -> None:
         """The NAT forgets the flow: the client's packets come from another port, packets to the old one are lost."""
-        host, port = self.address
-        self.address = (host, port + 1)
+        self.address = (self.address[0], self._next_port())
+
+    def _next_port(self) -> int:
+        self._port += 1
+        return self._port
 
     def move(self) -> None:
         """The client changes its network and knows it: another address, another connection id."""
-        host, port = self.address
-        self.address = (host.replace("198.51.", "203.0."), port + 1)
+        self.address = (self.address[0].replace("198.51.", "203.0."), self._next_port())
         self.connection.change_connection_id()
         self.flush()
 
-    def redial(self, *, replay_ms: int = 0) -> None:
+    def redial(self, *, replay_ms: int = 0, keeper: PathKeeper | None = None) -> None:
         """Call the server once more from another port, to go on with the session there; the old connection is listened to until then."""
-        host, port = self.address
-        entropy = self.sim.entropy(f"client{self._number}/quic/{port + 1}/{self.sim.now}")
+        entropy = self.sim.entropy(f"client{self._number}/quic/{self._port}/{self.sim.now}")
 
         def take_up(now: float) -> SessionPort:
-            session = self.session
-            assert isinstance(session, ClientSession)
-            session.path_lost(now)
-            session.resume_on_new_connection(now, replay_ms=replay_ms)
-            self.connection.abandon()
+            assert isinstance(self.session, ClientSession)
+            session = (keeper or PathKeeper(self.session, chance=lambda: 1.0, replay_ms=replay_ms)).take_up(self.connection, now)
             assert self._dialling is not None
             self.connection, self.address = self._dialling
             self._dialling = None
             return session
 
         endpoint = ClientEndpoint(sim_certificate()[2], Pending(take_up), entropy=entropy, limits=self._config.limits)
-        self._dialling = endpoint.connection, (host, port + 1)
+        self._dialling = endpoint.connection, (self.address[0], self._next_port())
         endpoint.connection.keeps_session = True
         endpoint.connection.connect(SERVER_ADDRESS, self.sim.now)
         self.flush()
+
+    @property
+    def is_dialling(self) -> bool:
+        """Whether the handshake of another connection is under way."""
+        return self._dialling is not None
 
     def give_up_dial(self) -> None:
         """Forget the new connection, if one is under way."""
@@ -117,7 +124,7 @@ class ClientHost(CallSide):
             self._dialling[0].receive_datagram(data, SERVER_ADDRESS, self.sim.now)
             self.flush()
             return
-        if address != self.address:
+        if address != self.address or isinstance(self.connection.session, Vacant):
             self.nat_dropped += 1
             return
         self._digest.update(b"%.6f %d" % (self.sim.now, len(data)))
@@ -170,6 +177,8 @@ class ClientHost(CallSide):
             connection, address = self._dialling
             for data, _ in connection.datagrams_to_send(now):
                 self._world.to_server(self, data, address)
+        if isinstance(self.connection.session, Vacant):
+            return  # its socket is closed
         for data, _ in self.connection.datagrams_to_send(now):
             self._world.to_server(self, data, self.address)
 
@@ -340,6 +349,8 @@ class EndpointWorld:
         size = len(data) + IP_UDP_BYTES
         self._homes[source] = client
         client.packets["b2a"].append((self.sim.now - self.start, size))
+        if "b2a" in client.mute:
+            return
         for at in client.links["b2a"].send(self.sim.now, size):
             self.sim.at(at, lambda: self.server.receive(data, source))
 
@@ -351,6 +362,8 @@ class EndpointWorld:
             return
         size = len(data) + IP_UDP_BYTES
         client.packets["a2b"].append((self.sim.now - self.start, size))
+        if "a2b" in client.mute:
+            return
         for at in client.links["a2b"].send(self.sim.now, size):
             self.sim.at(at, lambda: client.receive(data, address))
 

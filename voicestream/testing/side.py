@@ -142,7 +142,7 @@ class CallSide(abc.ABC):
 
         name = f"{self.name}/{track}/device"
         start = self.sim.now + phase_s
-        device = SimulatedDevice(self.sim, playout, on_block=self._reporter(track), drift_ppm=drift_ppm, start=start, name=name)
+        device = SimulatedDevice(self.sim, playout, on_block=self.reporter(track), drift_ppm=drift_ppm, start=start, name=name)
         self.devices[track] = (device, playout)
         return device
 
@@ -150,9 +150,11 @@ class CallSide(abc.ABC):
         """Take what the other side sends on `track` in order and as it comes, instead of playing it."""
         reader = OrderedReader(lookahead_ms)
         self.session.receivers[track].attach_ordered(reader)
-        return OrderedListener(self.sim, reader, on_progress=self._reporter(track))
+        return OrderedListener(self.sim, reader, on_progress=self.reporter(track))
 
-    def _reporter(self, track: int) -> Callable[[int], None]:
+    def reporter(self, track: int) -> Callable[[int], None]:
+        """What tells the far end how far `track` has been played or read."""
+
         def report(pts: int) -> None:
             if not self.session.is_closed:
                 self.session.report_played(pts, self.sim.now, track=track)

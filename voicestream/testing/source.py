@@ -102,6 +102,10 @@ class LiveSource:
         self._next: float | None = start + frame_units * lump_frames * UNIT_S
         talker.sim.update(self)
 
+    def finish(self, at: float) -> None:
+        """End the track at `at`, a virtual time, when the frame that is being captured then is complete."""
+        self._stop = at
+
     def next_timer(self) -> float | None:
         """When the next frame or lump is captured."""
         return self._next

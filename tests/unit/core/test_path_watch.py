@@ -40,8 +40,27 @@ def test_dials_become_rarer_and_each_gets_its_time() -> None:
         while not watch.dial_due(now):
             now += 0.125
         pauses.append(now - failed)
-    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert pauses == [0.25, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0]
     assert watch.attempts == 7
+
+
+def test_pauses_vary_by_chance_between_half_and_whole() -> None:
+    for chance, pause in ((0.0, 0.125), (0.5, 0.1875), (1.0, 0.25)):
+        watch = PathWatch(lambda chance=chance: chance)
+        watch.look(10.0, 0.0)
+        watch.dialled(10.0)
+        watch.failed(14.0)
+        assert not watch.dial_due(14.0 + pause - 0.001)
+        assert watch.dial_due(14.0 + pause)
+
+
+def test_a_lost_path_is_lost_since_it_has_been_silent() -> None:
+    watch = PathWatch()
+    assert watch.lost_since is None
+    watch.look(12.5, 10.0)
+    assert watch.lost_since == 10.0
+    watch.resumed()
+    assert watch.lost_since is None
 
 
 def test_a_hint_that_the_network_is_back_ends_the_pause() -> None:

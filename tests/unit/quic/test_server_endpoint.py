@@ -266,6 +266,18 @@ def test_with_retry_a_client_proves_its_address_first(make_world: Any) -> None:
     assert endpoint.connection.session.datagrams == [b"audio"]
 
 
+def test_a_nat_that_rebinds_during_retry_changes_nothing(make_world: Any) -> None:
+    world = make_world(retry=True)
+    endpoint = world.client()
+    endpoint.connect(SERVER, world.now)
+    world.run(world.delay * 2 + 0.001)
+    host, port = next(entry[3] for entry in world.wire)
+    world.move(endpoint, (host, port + 1))
+    world.wire[:] = [(at, n, data, (host, port + 1), target) for at, n, data, _, target in world.wire]
+    world.run(0.3)
+    assert endpoint.connection.is_up
+
+
 def test_a_token_of_another_address_is_refused(make_world: Any) -> None:
     world = make_world(retry=True)
     endpoint = world.client()

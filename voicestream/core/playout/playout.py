@@ -131,7 +131,9 @@ class Playout:
             raise StateError("done() without a decision of next() before it")
         self._ticks.made(made_units)
         if isinstance(pending.decision, Silence):
-            self._timeline.append(made_units, self._timeline.end_pts, self._timeline.end_pts)
+            # An end that never came is over as well: the silence behind the finish stands there.
+            at = self._timeline.end_pts if not self.finished else max(self._timeline.end_pts, self._intake.gate.finish or 0)
+            self._timeline.append(made_units, at, at)
         else:
             self._timeline.append(made_units, pending.from_pts, pending.to_pts)
         self._director.made(pending, made_units)

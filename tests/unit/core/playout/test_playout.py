@@ -554,3 +554,20 @@ def test_too_much_delay_is_cut_until_it_is_gone() -> None:
     assert "Accelerate" in names(decisions)
     assert bench.playout.account.removed_units >= 22
     assert bench.playout.level_units <= 18
+
+
+def test_an_end_that_never_came_counts_as_heard_when_it_has_been_waited_for() -> None:
+    playout = Playout(PlayoutConfig())
+    now = 0.0
+    for number in range(10):
+        playout.insert(MediaFrame(track=0, pts=8 * number, units=8, payload=b"x", talkspurt_start=number == 0), now)
+        playout.next(now, 0.0)
+        playout.done(8.0)
+        now += 0.02
+    playout.finish(200)
+    for _ in range(100):
+        decision = playout.next(now, 0.0)
+        playout.done(decision.units if isinstance(decision, Silence | Conceal) else 8.0)
+        now += 0.02
+    assert playout.finished
+    assert playout.heard_pts(0.0) == 200

@@ -1,0 +1,139 @@
+"""What a client does about its path: asked in virtual time over real QUIC, with a path that can be made mute one way or both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from voicestream import events
+from voicestream.codepoints import ErrorCode
+from voicestream.core.path_watch import PathState
+from voicestream.quic.path_keeper import PathKeeper, Step
+from voicestream.quic.vacancy import Hearing, Vacant
+from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
+from voicestream.testing.profile import LinkProfile
+from voicestream.testing.sim_keeper import SimKeeper
+
+
+def open_call(seed: int = 1, **options: Any) -> tuple[EndpointWorld, ClientHost, SimKeeper]:
+    world = EndpointWorld(seed=seed, resumable=True)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    return world, client, SimKeeper(client, **options)
+
+
+def times(world: EndpointWorld, keeper: SimKeeper, begin: float, step: Step) -> list[float]:
+    return [round(at - begin, 1) for at in keeper.seen(step)]
+
+
+@pytest.mark.parametrize("mute", [("a2b",), ("b2a",), ("a2b", "b2a")])
+@pytest.mark.parametrize("speaker", ["client", "server", "both"])
+def test_a_dead_path_is_noticed_whichever_way_it_is_dead_and_whoever_speaks(mute: tuple[str, ...], speaker: str) -> None:
+    world, client, keeper = open_call()
+    for side in (client, world.server.sides[0]):
+        if speaker in (side.name[:6], "both"):
+            side.speak()
+    world.run(1.0)
+    assert not keeper.steps
+    begin = world.sim.now
+    client.mute |= set(mute)
+    world.run(4.0)
+    (degraded,), (lost,) = times(world, keeper, begin, Step.DEGRADED), times(world, keeper, begin, Step.LOST)
+    # Who only listens asks first, after a quarter of a second of silence; reports ask by themselves.
+    assert 0.5 <= degraded <= 1.2
+    assert 2.0 <= lost <= 2.7
+    assert times(world, keeper, begin, Step.DIAL)[0] == lost
+
+
+def test_a_path_that_is_only_silent_is_not_suspected() -> None:
+    world, client, keeper = open_call()
+    world.server.sides[0].speak(pattern=((1.0, 20.0),))
+    world.run(15.0)
+    assert keeper.steps == []
+    assert keeper.watch.state is PathState.CONNECTED
+    assert not client.seen(events.PathLost)
+
+
+def test_a_short_silence_is_told_and_then_its_end() -> None:
+    world, client, keeper = open_call()
+    client.speak()
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(1.3)
+    client.mute.clear()
+    world.run(1.0)
+    assert [step for _, step in keeper.steps] == [Step.DEGRADED, Step.CONNECTED]
+
+
+def test_a_session_that_is_not_resumed_in_time_is_given_up() -> None:
+    world, client, keeper = open_call(timeout=10.0)
+    client.speak()
+    world.run(1.0)
+    begin = world.sim.now
+    client.mute |= {"a2b", "b2a"}
+    world.run(15.0)
+    assert 9.8 <= times(world, keeper, begin, Step.GAVE_UP)[0] <= 10.3
+    (closed,) = client.seen(events.Closed)
+    assert closed[1].code == ErrorCode.PATH_LOST
+    assert len(keeper.seen(Step.GAVE_UP)) == 1
+
+
+def test_pauses_between_dials_are_bounded() -> None:
+    world, client, keeper = open_call()
+    client.speak()
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(60.0)
+    dials = keeper.seen(Step.DIAL)
+    pauses = [after - before for before, after in zip(dials, dials[1:], strict=False)]
+    assert 8 <= len(dials) <= 15
+    assert 3.9 <= min(pauses) and max(pauses) <= 6.3
+    assert len({round(pause, 3) for pause in pauses}) > 1
+
+
+def test_without_dials_the_path_is_told_all_the_same() -> None:
+    world = EndpointWorld(seed=4, resumable=True)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    keeper = PathKeeper(client.session, chance=lambda: 1.0, dials=False)  # type: ignore[arg-type]
+    client.speak()
+    steps: list[Step] = []
+
+    def look() -> None:
+        steps.extend(keeper.look(world.sim.now, client.connection))
+        world.sim.after(0.1, look)
+
+    look()
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(5.0)
+    client.mute.clear()
+    world.run(2.0)
+    assert steps == [Step.DEGRADED, Step.LOST, Step.CONNECTED]
+
+
+def test_a_session_that_is_over_does_not_move() -> None:
+    world, client, _ = open_call()
+    client.session.close(world.sim.now)
+    keeper = PathKeeper(client.session, chance=lambda: 1.0)  # type: ignore[arg-type]
+    assert isinstance(keeper.take_up(client.connection, world.sim.now), Vacant)
+    assert keeper.look(world.sim.now, client.connection) == []
+
+
+def test_only_an_acknowledgement_is_an_answer() -> None:
+    hearing = Hearing()
+    assert not hearing.heard(0.0, 0, ("host", 1))
+    hearing.sent(1.0)
+    hearing.sent(2.0)
+    assert not hearing.heard(2.1, 0, ("host", 1))
+    assert (hearing.unanswered_since, hearing.heard_at) == (1.0, 2.1)
+    assert not hearing.heard(2.2, 1, ("host", 1))
+    assert hearing.unanswered_since is None
+    assert hearing.heard(2.3, 1, ("host", 2))
+
+
+def test_an_error_of_the_socket_is_enough_to_dial() -> None:
+    world, client, keeper = open_call()
+    steps = keeper._keeper.look(world.sim.now, client.connection, error=True)
+    assert steps == [Step.LOST, Step.DIAL]

@@ -1,0 +1,172 @@
+"""Keeps a client's session on a path that carries it: what to tell, when to dial, when to stop. The owner has the sockets and does it.
+
+The owner calls `look` every `LOOK_INTERVAL` seconds and does what it says. It dials with `Pending(lambda now: keeper.take_up(...))` in
+place of a session, so that the session moves when the new connection's handshake is complete, and not before: until then the old
+path is listened to.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Final
+
+from voicestream.codepoints import ErrorCode
+from voicestream.core.lifecycle import State
+from voicestream.core.path_watch import LOST_AFTER, PathState, PathWatch
+from voicestream.quic.connection import Connection
+from voicestream.quic.streams import SessionPort
+from voicestream.quic.vacancy import Vacant
+from voicestream.session import ClientSession
+
+__all__ = ["LOOK_INTERVAL", "PathKeeper", "Step"]
+
+LOOK_INTERVAL: Final = 0.1
+"""Seconds between two looks at the path."""
+
+PROBE_AFTER: Final = 0.25
+"""Seconds of silence, where audio should come, after which the far end is asked for an answer."""
+
+ANSWER_TIME: Final = 10.0
+"""Seconds that a server which can be heard gets to answer a resumption: it checks who asks."""
+
+
+class Step(enum.Enum):
+    """What the owner is to do."""
+
+    CONNECTED = "connected"
+    """Tell the application that the path answers again."""
+    DEGRADED = "degraded"
+    """Tell it that the path does not answer."""
+    LOST = "lost"
+    """Tell it that the path is taken for dead."""
+    STOP_DIAL = "stop dial"
+    """Forget the connection that is being dialled, or that brought no answer to the resumption."""
+    DIAL = "dial"
+    """Dial another connection."""
+    GAVE_UP = "gave up"
+    """The session has ended; nothing else is to be done."""
+
+
+class PathKeeper:
+    """Looks after the path of one session.
+
+    Args:
+        session: The client's, open.
+        chance: Gives numbers from 0 to 1.
+        timeout: Seconds without a path after which the session is given up; that of the server is the upper bound.
+        replay_ms: How much of what was received before a break is wanted once more.
+        dials: Whether there is anybody who dials; without, the state of the path is told all the same.
+
+    Attributes:
+        watch: What is thought of the path.
+        has_probed: The last look had the connection ask for an answer, which is to be sent.
+    """
+
+    __slots__ = ("_asked_at", "_dials", "_generation", "_replay_ms", "_session", "_timeout", "has_probed", "watch")
+
+    def __init__(
+        self,
+        session: ClientSession,
+        *,
+        chance: Callable[[], float],
+        timeout: float | None = None,
+        replay_ms: int = 0,
+        dials: bool = True,
+    ) -> None:
+        self.watch = PathWatch(chance)
+        self._session = session
+        self._timeout = timeout
+        self._replay_ms = replay_ms
+        self._dials = dials
+        self._generation = 0 if session.grant is None else session.grant.generation
+        self._asked_at: float | None = None
+        self.has_probed = False
+
+    def take_up(self, old: Connection, now: float) -> SessionPort:
+        """The handshake of a new connection is complete: the session leaves `old` for it and asks to be resumed there."""
+        session = self._session
+        if session.is_closed:
+            return Vacant()
+        session.path_lost(now)
+        session.resume_on_new_connection(now, replay_ms=self._replay_ms)
+        old.abandon()
+        self._asked_at = now
+        return session
+
+    def look(self, now: float, connection: Connection, *, error: bool = False) -> list[Step]:
+        """Look at the path.
+
+        Args:
+            now: Monotonic seconds.
+            connection: The one that the session is or was on.
+            error: Its socket says that there is no way.
+
+        Returns:
+            What is to be done, in this order.
+        """
+        session, watch = self._session, self.watch
+        self.has_probed = False
+        carried: object = connection.session
+        if session.state is State.RESUMING and carried is not session:
+            return []  # it has just moved, and its owner has not noticed
+        if session.is_detached:
+            session.handle_timer(now)
+        if session.is_closed:
+            return []
+        self._note_resumed()
+        since = self._silent_since(now, connection)
+        steps: list[Step] = []
+        if watch.look(now, since, broken=error or session.is_detached or connection.is_closed):
+            steps.append(Step(watch.state.value))
+        if not self._dials and watch.is_answered:
+            watch.resumed()
+            steps.append(Step.CONNECTED)
+        if self._is_over(now):
+            session.close(now, ErrorCode.PATH_LOST, "the session was not resumed in time")
+            return [*steps, Step.GAVE_UP]
+        if watch.timed_out(now) and not self._is_being_answered(now, connection):
+            steps.append(Step.STOP_DIAL)
+            steps += self.dial_failed(now, connection)
+        if self._dials and watch.dial_due(now):
+            watch.dialled(now)
+            steps.append(Step.DIAL)
+        return steps
+
+    def dial_failed(self, now: float, connection: Connection) -> list[Step]:
+        """A dial came to nothing, or the session got no answer on the new `connection`."""
+        session, watch = self._session, self.watch
+        self._asked_at = None
+        if session.state is State.RESUMING:
+            # The next connection asks again.
+            session.path_lost(now)
+            connection.abandon()
+        watch.failed(now)
+        return [Step.CONNECTED] if watch.state is PathState.CONNECTED else []
+
+    def _note_resumed(self) -> None:
+        grant = self._session.grant
+        if grant is not None and self._session.is_open and grant.generation > self._generation:
+            self._generation = grant.generation
+            self._asked_at = None
+            self.watch.resumed()
+
+    def _silent_since(self, now: float, connection: Connection) -> float | None:
+        hearing = connection.hearing
+        if hearing.unanswered_since is None and self._session.awaits_media and now - hearing.heard_at >= PROBE_AFTER:
+            connection.probe()
+            self.has_probed = True
+        return hearing.unanswered_since
+
+    def _is_being_answered(self, now: float, connection: Connection) -> bool:
+        """Whether the new connection can be heard, so that an answer to the resumption is likely to come."""
+        if self._asked_at is None or now - self._asked_at >= ANSWER_TIME or connection.is_closed:
+            return False
+        since = connection.hearing.unanswered_since
+        return self._session.state is State.RESUMING and (since is None or now - since < LOST_AFTER)
+
+    def _is_over(self, now: float) -> bool:
+        since, grant = self.watch.lost_since, self._session.grant
+        if since is None or grant is None or not self._dials:
+            return False
+        return now - since >= (grant.lifetime if self._timeout is None else min(self._timeout, grant.lifetime))

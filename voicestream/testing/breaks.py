@@ -1,0 +1,104 @@
+"""Breaks calls in virtual time, at random and by seed, and prints what became of them: ``python -m voicestream.testing.breaks``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from voicestream.testing.break_call import KINDS, BreakReport, break_plan, run_break
+
+__all__ = ["main", "summary"]
+
+BAR = 0.99
+"""Share of the calls that have to survive."""
+
+
+def _run(task: tuple[int, float]) -> BreakReport:
+    seed, longest_s = task
+    plan = break_plan(seed, longest_s=longest_s)
+    try:
+        return run_break(plan)
+    except Exception as error:
+        report = BreakReport(plan=plan)
+        report.notes.append(f"{type(error).__name__}: {error}")
+        return report
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The value that this share of them does not exceed; NaN for none."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
+
+
+def _times(name: str, values: Sequence[float]) -> str:
+    shares = ", ".join(f"P{round(share * 100)} {percentile(values, share):.2f} s" for share in (0.5, 0.95, 1.0))
+    return f"{name}: {shares} ({len(values)} measured)"
+
+
+def summary(reports: Sequence[BreakReport]) -> list[str]:
+    """The figures, as lines to print."""
+    survived = [report for report in reports if report.survived]
+    needed = [report for report in reports if report.resumes]
+    by_kind = Counter(report.plan.kind for report in reports)
+    lived = Counter(report.plan.kind for report in survived)
+    faults = {name: sum(getattr(report, name) for report in reports) for name in ("duplicated", "disordered", "altered")}
+    lines = [
+        f"calls {len(reports)}, breaks {sum(report.breaks for report in reports)}, of 0.3 to {max(r.plan.seconds for r in reports):.0f} s",
+        f"went on in the same session: {len(survived)} of {len(reports)} ({100 * len(survived) / len(reports):.1f} %)",
+        "  by kind: " + ", ".join(f"{kind} {lived[kind]}/{by_kind[kind]}" for kind in KINDS if by_kind[kind]),
+        f"resumed on a new connection: {len(needed)} calls, {sum(report.resumes for report in reports)} times, "
+        f"{sum(report.dials for report in reports)} dials; the others outlived the break on their old one",
+        _times("from the path's return to speech, resumed", [s for r in needed for s in r.to_speech_s]),
+        _times("from the path's return to speech, not resumed", [s for r in reports if not r.resumes for s in r.to_speech_s]),
+        _times("from the path's return to the next frame in order", [s for r in reports for s in r.to_reading_s]),
+        f"frames in order: {sum(r.lost for r in reports)} lost, {sum(r.too_old for r in reports)} older than what is kept; "
+        f"{sum(r.replayed for r in reports)} sent again",
+        f"duplicated {faults['duplicated']}, out of order {faults['disordered']}, altered {faults['altered']}",
+    ]
+    after = [report.rate_bps for report in needed if len(report.rate_bps) == 4]
+    if after:
+        medians = [percentile([rates[index] / 1000 for rates in after], 0.5) for index in range(4)]
+        least = [min(rates[index] for rates in after) / 1000 for index in range(4)]
+        columns = zip(("before", "2 s after", "4 s", "8 s"), medians, least, strict=True)
+        lines.append("bitrate, kbps (median/least): " + ", ".join(f"{when} {middle:.0f}/{low:.0f}" for when, middle, low in columns))
+    return lines
+
+
+def failures(reports: Sequence[BreakReport]) -> list[str]:
+    """What went wrong, a line for each call."""
+    found = []
+    for report in reports:
+        faults = [f"{name} {getattr(report, name)}" for name in ("duplicated", "disordered", "altered", "lost") if getattr(report, name)]
+        if faults or report.notes:
+            found.append(f"seed {report.plan.seed}: {'; '.join([*faults, *report.notes])} ({report.plan})")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status, 1 if a promise was broken."""
+    parser = argparse.ArgumentParser(prog="python -m voicestream.testing.breaks", description=__doc__)
+    parser.add_argument("--count", type=int, default=200, help="how many calls (default 200)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first; the others have the numbers that follow (default 1)")
+    parser.add_argument("--longest", type=float, default=60.0, help="seconds of the longest break (default 60)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    tasks = [(options.seed + number, options.longest) for number in range(options.count)]
+    if options.jobs > 1:
+        with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+            reports = list(pool.imap(_run, tasks, chunksize=1))
+    else:
+        reports = [_run(task) for task in tasks]
+    print("\n".join([*failures(reports), *summary(reports), f"{time.monotonic() - began:.0f} s"]))
+    survived = sum(report.survived for report in reports) / len(reports)
+    wrong = sum(report.duplicated + report.disordered + report.altered for report in reports)
+    return 0 if survived >= BAR and not wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
