@@ -288,7 +288,10 @@ class ServerEndpoint:
     def _send_retry(self, handler: QuicRetryTokenHandler, preamble: Preamble, addr: Address, now: float) -> None:
         source_id = self._ids.next()
         token = handler.create_token(
-            address=_host_of(addr), original_destination_connection_id=preamble.destination_id, retry_source_connection_id=source_id, now=now
+            address=_host_of(addr),
+            original_destination_connection_id=preamble.destination_id,
+            retry_source_connection_id=source_id,
+            now=now,
         )
         packet = encode_quic_retry(
             version=VERSIONS[0],
