@@ -138,9 +138,7 @@ class connect:
         authorities = None if cafile is None else Path(cafile)
         tls = ClientTls(server_name=server_name or target.host, cafile=authorities, pin=pin, insecure=insecure)
         self._dialing = Dialing(
-            target=target,
-            options=options,
-            tls=tls,
+            target=target, options=options, tls=tls,
             token=as_bytes("token", token, 2048),
             route_token=route_token,
             open_timeout=open_timeout,

@@ -28,6 +28,7 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.started_at: float | None = None
+        self.paths = 1
         self.datagrams: list[bytes] = []
         self.datagram_times: list[float] = []
         self.control = b""
@@ -52,6 +53,9 @@ class FakeSession:
     def start(self, now: float) -> None:
         assert self.started_at is None
         self.started_at = now
+
+    def path_changed(self, now: float) -> None:
+        self.paths += 1
 
     def path_lost(self, now: float) -> bool:
         return False

@@ -505,6 +505,7 @@ def test_a_call_goes_on_when_the_nat_gives_the_client_another_address(world: Any
     world.run(0.1)
     assert received == [bytes([n]) for n in range(100)]
     assert server_side.peer_address == ("203.0.113.99", 1234)
+    assert (server_side.session.paths, endpoint.connection.session.paths) == (2, 1)
     # Lost on the way back: what was under way to the old address, a round trip's worth.
     assert len(endpoint.connection.session.datagrams) >= 100 - 2 * world.delay / 0.02 - 1
 
