@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WAV ?=
+BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
 .PHONY: help demo test lint types coverage fuzz bench-sim bench-resume build clean
 
 help:
-	@echo "make demo [WAV=file]  speech through a real client and server and an imperfect link; writes demo-out/"
+	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
 	@echo "make test             lint, types, coverage of the wire layer, all tests"
 	@echo "make lint             ruff and mypy"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
@@ -26,7 +27,7 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 demo: $(READY)
-	$(BIN)/voicestream demo --out demo-out $(if $(WAV),--wav "$(WAV)")
+	$(BIN)/voicestream demo --out demo-out --begun $(BEGUN) $(if $(WAV),--wav "$(WAV)")
 
 lint: $(READY)
 	$(BIN)/ruff check .

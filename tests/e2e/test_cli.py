@@ -272,25 +272,3 @@ async def test_a_server_that_only_records_lets_the_caller_go(speech: Path, tmp_p
         assert (await end(server.process)).status == 0
     (recorded,) = (tmp_path / "kept").iterdir()
     assert_nothing_is_missing(speech, recorded)
-
-
-async def test_the_demo_writes_recordings_a_table_and_a_page(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    demo = await run("demo", "--seconds", "3", "--out", str(out))
-    assert demo.status == 0, demo.err
-    assert sorted(path.name for path in out.iterdir()) == [
-        "client-heard.wav",
-        "client-said.wav",
-        "index.html",
-        "server-heard.wav",
-        "server-said.wav",
-    ]
-    assert "Client to server" in demo.out
-    assert "Packets lost in the link" in demo.out
-    assert "3.0 of 3 s" in demo.err
-    page = (out / "index.html").read_text(encoding="utf-8")
-    assert page.count("data:audio/wav;base64,") == 4
-    assert page.count('<svg class="chart"') == 8
-    for name, other in (("client", "server"), ("server", "client")):
-        said, heard = (read_wav(out / file, sample_rate_hz=8000) for file in (f"{name}-said.wav", f"{other}-heard.wav"))
-        assert likeness(said[4000:8000], heard) > 0.5

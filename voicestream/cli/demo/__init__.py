@@ -1,4 +1,4 @@
-"""``voicestream demo``: a call through an imperfect link, to look at and to listen to."""
+"""``voicestream demo``: a call through a link that changes, to look at and to listen to, and checks of what it has to show."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +16,11 @@ import numpy as np
 from voicestream.audio.files import read_wav, write_wav
 from voicestream.audio.speech import sample_speech
 from voicestream.cli.conversation import Pcm
-from voicestream.cli.demo.report import DemoRecord, make_page, summarise, summary_rows, table_text
+from voicestream.cli.demo.checks import Verdict, verdicts
+from voicestream.cli.demo.figures import summarise, table_rows, table_text
+from voicestream.cli.demo.phases import Phase, course
+from voicestream.cli.demo.record import DemoRecord
+from voicestream.cli.demo.report import make_page
 from voicestream.cli.demo.two_ends import DemoPlan, run_demo
 from voicestream.cli.meter import ProgressBar
 from voicestream.cli.options import Commands, bounded
@@ -31,49 +37,55 @@ def add_command(commands: Commands) -> None:
     """Add ``demo`` to the command line."""
     parser = commands.add_parser(
         "demo",
-        help="a call through an imperfect link, as WAV files and a page",
-        description="Run a real client and a real server that talk to each other through an emulated link, in real time, and "
-        "write what was said, what was heard and a page about it.",
+        help="a call through a link that changes, as WAV files and a page",
+        description="Run a real client and a real server that talk to each other in real time through an emulated link: good, then "
+        "with 5 % loss, then 30 kbps, then dead for 3 s, then good again. Writes what was said, what was heard and a page about it, and "
+        "checks that the call did what it should; the exit status is 1 if it did not.",
     )
-    parser.add_argument("--wav", type=Path, metavar="FILE", help="what the client says (synthesised speech)")
+    parser.add_argument("--wav", type=Path, metavar="FILE", help="what the client says, again and again (synthesised speech)")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), metavar="DIR", help="folder for the results (demo-out)")
-    parser.add_argument("--seconds", type=bounded(1, 600, "s"), default=20, metavar="S", help="length of what is said, at most (20)")
+    parser.add_argument("--seconds", type=bounded(8, 600, "s"), default=60, metavar="S", help="length of the call (60)")
     parser.add_argument("--rtt-ms", type=bounded(0, 2000, "ms"), default=60, metavar="MS", help="round trip of the link (60)")
-    parser.add_argument("--loss", type=bounded(0, 50, "percent"), default=2, metavar="PERCENT", help="packets lost each way (2)")
     parser.add_argument("--seed", type=bounded(0, 2**31), default=1, metavar="N", help="of the losses (1)")
+    parser.add_argument("--begun", type=float, default=None, help=argparse.SUPPRESS)  # Unix time at which make began to set up
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the call, write the results, print the table."""
-    client_says = _speech(options.wav, options.seconds)
-    server_says = sample_speech(len(client_says) / SAMPLE_RATE_HZ, SAMPLE_RATE_HZ, seed=1)
+    """Make the call, write the results, print tables and checks; 1 if a check fails."""
+    begun = options.begun or time.time()
+    phases = course(options.seconds)
     plan = DemoPlan(
-        client_says=client_says,
-        server_says=server_says,
+        client_says=_speech(options.wav, options.seconds),
+        server_says=sample_speech(options.seconds, SAMPLE_RATE_HZ, seed=1),
         sample_rate_hz=SAMPLE_RATE_HZ,
+        phases=phases,
         rtt_ms=options.rtt_ms,
-        loss=options.loss / 100,
         seed=options.seed,
     )
     options.out.mkdir(parents=True, exist_ok=True)
-    seconds = len(client_says) / SAMPLE_RATE_HZ
-    print(f"A call of {seconds:.0f} s through a link with a round trip of {options.rtt_ms} ms and {options.loss} % loss")
+    print(f"A call of {options.seconds:.0f} s through a link with a round trip of {options.rtt_ms} ms: {_words(phases)}")
     sys.stdout.flush()
-    with tempfile.TemporaryDirectory(prefix="voicestream-") as folder, ProgressBar(seconds, sys.stderr) as bar:
+    with tempfile.TemporaryDirectory(prefix="voicestream-") as folder, ProgressBar(options.seconds, sys.stderr) as bar:
         record = asyncio.run(run_demo(plan, Path(folder), bar.show))
-    _write(record, options.out)
-    return 0
+    checks = verdicts(record, time.time() - begun)
+    _write(record, checks, options.out)
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def _words(phases: Sequence[Phase]) -> str:
+    return ", ".join(f"{phase.label.lower()} {phase.seconds:.0f} s" for phase in phases)
 
 
 def _speech(path: Path | None, seconds: int) -> Pcm:
+    """The whole call's worth."""
     if path is None:
         return sample_speech(seconds, SAMPLE_RATE_HZ)
     pcm = read_wav(path, sample_rate_hz=SAMPLE_RATE_HZ)
-    return np.asarray(pcm[: seconds * SAMPLE_RATE_HZ], np.int16)
+    return np.resize(np.asarray(pcm, np.int16), seconds * SAMPLE_RATE_HZ)
 
 
-def _write(record: DemoRecord, folder: Path) -> None:
+def _write(record: DemoRecord, checks: Sequence[Verdict], folder: Path) -> None:
     recordings = {
         "client-said.wav": record.client.said,
         "server-heard.wav": record.server.heard_pcm,
@@ -82,9 +94,13 @@ def _write(record: DemoRecord, folder: Path) -> None:
     }
     for name, pcm in recordings.items():
         write_wav(folder / name, pcm, record.sample_rate_hz)
-    figures = summarise(record)
+    ways = summarise(record)
     page = folder / "index.html"
-    page.write_text(render_page(make_page(record, figures, version())), encoding="utf-8")
-    print(f"\n{table_text(summary_rows(figures))}\n")
-    print(f"Recordings: {', '.join(str(folder / name) for name in recordings)}")
+    page.write_text(render_page(make_page(record, ways, checks, version())), encoding="utf-8")
+    for way in ways:
+        print(f"\n{way.name}\n{table_text(table_rows(way))}")
+    print()
+    for check in checks:
+        print(f"{'passed' if check.passed else 'FAILED'}  {check.title}: {check.finding}")
+    print(f"\nRecordings: {', '.join(str(folder / name) for name in recordings)}")
     print(f"Page:       {page.resolve().as_uri()}")

@@ -1,24 +1,44 @@
-"""What the demo notes while the call goes on, and simple arithmetic on it."""
+"""What the demo notes while the call goes on."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from voicestream.call_stats import CallStats
-from voicestream.cli.charts import Band, Point
-from voicestream.cli.conversation import Pcm
-from voicestream.cli.demo.relay import Crossing, Way
+from voicestream.cli.conversation import BLOCK_MS, Pcm
+from voicestream.cli.demo.phases import Span
+from voicestream.cli.demo.relay import Crossing
 
-__all__ = ["EndRecord", "loss_percent", "per_interval", "share_percent", "values", "wire_kbps"]
+__all__ = ["Beat", "DemoRecord", "EndRecord", "Notice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """State of one end as a block of 20 ms was heard: how it sends, and totals of what it has played and made up."""
+
+    bitrate_bps: int
+    frame_ms: int
+    played_ms: float
+    concealed_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the call told its application: loop seconds, kind of event, and for "resumed" the outage in seconds."""
+
+    at: float
+    kind: str
+    outage_s: float | None = None
 
 
 @dataclass(kw_only=True, slots=True)
 class EndRecord:
     """One end of the call. All times are seconds on the loop's clock.
+
+    What is bulky is left out of its repr, which asyncio makes when a run ends.
 
     Attributes:
         name: "Client" or "Server".
@@ -26,60 +46,60 @@ class EndRecord:
         said_at: When the first sample was spoken.
         heard: Blocks that its loudspeaker played.
         heard_at: When the first of them was played.
+        beats: One for each of them.
         readings: (time, figures), a few a second.
-        concealed: Stretches of `heard`, in its seconds, in which something was made up.
+        notices: What the call told.
+        sessions: Name of the session of each call that this end got, in order; one, if all is well.
     """
 
     name: str
-    said: Pcm
+    said: Pcm = field(repr=False)
     said_at: float = 0.0
-    heard: list[Pcm] = field(default_factory=list)
+    heard: list[Pcm] = field(default_factory=list, repr=False)
     heard_at: float = 0.0
-    readings: list[tuple[float, CallStats]] = field(default_factory=list)
-    concealed: list[Band] = field(default_factory=list)
+    beats: list[Beat] = field(default_factory=list, repr=False)
+    readings: list[tuple[float, CallStats]] = field(default_factory=list, repr=False)
+    notices: list[Notice] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
 
     @property
     def heard_pcm(self) -> Pcm:
         """All of `heard` in one piece."""
         return np.concatenate(self.heard) if self.heard else np.zeros(0, np.int16)
 
-
-def values(end: EndRecord, began: float, get: Callable[[CallStats], float | None]) -> list[Point]:
-    """One figure over time: (seconds since `began`, value)."""
-    return [(at - began, get(stats)) for at, stats in end.readings]
-
-
-def per_interval(log: Iterable[Crossing], way: Way, began: float, seconds: float, step: float) -> list[list[Crossing]]:
-    """Packets of one way, sorted into whole intervals of `step` seconds from `began` on."""
-    bins: list[list[Crossing]] = [[] for _ in range(max(1, int(seconds / step)))]
-    for crossing in log:
-        index = int((crossing.at - began) // step)
-        if crossing.way == way and 0 <= index < len(bins):
-            bins[index].append(crossing)
-    return bins
+    def beat_at(self, index: int) -> float:
+        """When a block was due, in loop seconds."""
+        return self.heard_at + index * BLOCK_MS / 1e3
 
 
-def wire_kbps(bins: Sequence[Sequence[Crossing]], step: float) -> Sequence[Point]:
-    """IP bits that entered the link in each interval, a point at its middle."""
-    return [((index + 0.5) * step, sum(c.size_bytes for c in row) * 8 / step / 1e3) for index, row in enumerate(bins)]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DemoRecord:
+    """All that a demo call left behind.
 
+    Attributes:
+        client: The client's end.
+        server: The server's end.
+        log: Packets that entered the link.
+        flows: Ports from which the client called.
+        began: When the call was accepted and the first phase began, in loop seconds.
+        seconds: How long it lasted.
+        spans: What the link did when.
+        sample_rate_hz: Of all PCM.
+        rtt_ms: Round trip of the emulated link.
+        seed: Of its random numbers.
+    """
 
-def loss_percent(bins: Sequence[Sequence[Crossing]], step: float) -> Sequence[Point]:
-    """Packets that the link lost in each interval, a point at its end; the first stands at 0 for the step curve."""
-    shares = [100.0 * sum(not c.arrives for c in row) / len(row) if row else 0.0 for row in bins]
-    return [(0.0, 0.0)] + [((index + 1) * step, share) for index, share in enumerate(shares)]
+    client: EndRecord
+    server: EndRecord
+    log: Sequence[Crossing] = field(repr=False)
+    flows: int
+    began: float
+    seconds: float
+    spans: Sequence[Span]
+    sample_rate_hz: int
+    rtt_ms: float
+    seed: int
 
-
-def share_percent(end: EndRecord, began: float, get: Callable[[CallStats], float], step: float, seconds: float) -> Sequence[Point]:
-    """How much a running total in milliseconds grew in each interval, as a share of it."""
-    edges = np.arange(0.0, max(1, int(seconds / step)) + 1) * step
-    times = [at - began for at, _ in end.readings]
-    totals = np.interp(edges, times, [get(stats) for _, stats in end.readings]) if times else np.zeros(len(edges))
-    growth = np.diff(totals) / (1e3 * step) * 100.0
-    return [(0.0, 0.0)] + [(float(edge), max(0.0, float(value))) for edge, value in zip(edges[1:], growth, strict=True)]
-
-
-def median(points: Iterable[Point]) -> float | None:
-    """Of the values that are there."""
-    found = [y for _, y in points if y is not None]
-    return statistics.median(found) if found else None
+    def span(self, key: str) -> Span | None:
+        """When the phase of this name was."""
+        return next((span for span in self.spans if span.phase.key == key), None)

@@ -1,281 +1,230 @@
-"""From the demo's records to figures: a table for the terminal, a page for the browser."""
+"""From the demo's record to its page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
-from voicestream.cli.charts import Band, Chart, Point, Series
-from voicestream.cli.demo.measure import delays_ms
-from voicestream.cli.demo.record import EndRecord, loss_percent, median, per_interval, share_percent, values, wire_kbps
-from voicestream.cli.demo.relay import Crossing, Way
-from voicestream.cli.page import Clip, Direction, Page, Tile
+from voicestream.cli.charts import Band, Chart, Lane, Point, Series
+from voicestream.cli.demo.checks import Verdict
+from voicestream.cli.demo.figures import WayFigures, table_rows
+from voicestream.cli.demo.record import DemoRecord, EndRecord
+from voicestream.cli.demo.relay import Way
+from voicestream.cli.demo.series import (
+    TOOLS,
+    concealed_bands,
+    loss_percent,
+    mended_percent,
+    mouth_to_ear,
+    per_interval,
+    runs,
+    stairs,
+    unheard_percent,
+    values,
+    wire_kbps,
+)
+from voicestream.cli.page import Check, Clip, Direction, Mark, Page, Table, Tile
 
-__all__ = ["DemoRecord", "Figures", "make_page", "summarise", "table_text"]
+__all__ = ["make_page"]
 
 STEP_S: Final = 0.5
 SHARE_STEP_S: Final = 1.0
 
+LOSS_TOP: Final = 20.0
+"""Percent at which the chart of losses ends: a break is 100, and would make all else invisible."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DemoRecord:
-    """All that a demo call left behind.
-
-    Attributes:
-        client: The client's end.
-        server: The server's end.
-        log: Packets that entered the link.
-        began: When the call was accepted, in loop seconds.
-        seconds: How long it lasted.
-        sample_rate_hz: Of all PCM.
-        rtt_ms: Round trip of the emulated link.
-        loss: Share of packets that it was to lose.
-        seed: Of its random numbers.
-        phases: Named stretches of the call.
-    """
-
-    client: EndRecord
-    server: EndRecord
-    log: Sequence[Crossing]
-    began: float
-    seconds: float
-    sample_rate_hz: int
-    rtt_ms: float
-    loss: float
-    seed: int
-    phases: Sequence[Band] = ()
+SHORT_NAMES: Final = {"good": "Good", "loss": "5 %", "narrow": "30k", "break": "×", "again": "Good"}
+DELAY_TOP_MS: Final = 300.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
-    """One direction in numbers; None where there is nothing to measure."""
-
-    name: str
-    speech_s: float
-    codec_kbps: float | None
-    wire_kbps: float
-    packets: int
-    lost: int
-    rtt_ms: float | None
-    one_way_ms: float | None
-    level_ms: float | None
-    target_ms: float | None
-    concealed_ms: float
-    concealed_percent: float
-    mouth_to_ear_ms: float | None
-
-    @property
-    def lost_percent(self) -> float:
-        """Share of the packets that the link lost."""
-        return 100.0 * self.lost / max(1, self.packets)
-
-
-def summarise(record: DemoRecord) -> tuple[Figures, Figures]:
-    """Client to server, server to client."""
-    return _figures(record, record.client, record.server, "up"), _figures(record, record.server, record.client, "down")
-
-
-def _figures(record: DemoRecord, sender: EndRecord, receiver: EndRecord, way: Way) -> Figures:
-    packets = [crossing for crossing in record.log if crossing.way == way and crossing.at >= record.began]
-    heard, last = receiver.heard_pcm, receiver.readings[-1][1] if receiver.readings else None
-    concealed_ms = last.playout.concealed_ms if last else 0.0
-    talking = [(at, r) for at, r in sender.readings if sender.said_at <= at <= sender.said_at + len(sender.said) / record.sample_rate_hz]
-    return Figures(
-        name=f"{sender.name} to {receiver.name.lower()}",
-        speech_s=len(sender.said) / record.sample_rate_hz,
-        codec_kbps=median((at, r.sent.bitrate_bps / 1e3) for at, r in talking),
-        wire_kbps=sum(crossing.size_bytes for crossing in packets) * 8 / 1e3 / max(record.seconds, 1e-3),
-        packets=len(packets),
-        lost=sum(not crossing.arrives for crossing in packets),
-        rtt_ms=median((at, r.path.rtt_ms) for at, r in sender.readings),
-        one_way_ms=median((at, r.path.one_way_delay_ms) for at, r in receiver.readings),
-        level_ms=median((at, r.playout.level_ms) for at, r in receiver.readings),
-        target_ms=median((at, r.playout.target_ms) for at, r in receiver.readings),
-        concealed_ms=concealed_ms,
-        concealed_percent=100.0 * concealed_ms * record.sample_rate_hz / 1e3 / max(1, len(heard)),
-        mouth_to_ear_ms=median(_mouth_to_ear(record, sender, receiver)),
-    )
-
-
-def _mouth_to_ear(record: DemoRecord, sender: EndRecord, receiver: EndRecord) -> list[Point]:
-    """Milliseconds over the seconds of the call."""
-    shift, offset_s = sender.said_at - record.began, receiver.heard_at - sender.said_at
-    delays = delays_ms(sender.said, receiver.heard_pcm, record.sample_rate_hz, offset_s=offset_s)
-    return [(at + shift, delay) for at, delay in delays]
-
-
-def _text(value: float | None, unit: str, digits: int = 0) -> str:
-    return "–" if value is None else f"{value:.{digits}f} {unit}"
-
-
-def summary_rows(figures: Sequence[Figures]) -> list[list[str]]:
-    """A table with a column for each direction."""
-    rows = [
-        ["", *(f.name for f in figures)],
-        ["Speech", *(_text(f.speech_s, "s", 1) for f in figures)],
-        ["Mouth to ear, median", *(_text(f.mouth_to_ear_ms, "ms") for f in figures)],
-        ["One-way delay, median", *(_text(f.one_way_ms, "ms") for f in figures)],
-        ["Round trip, median", *(_text(f.rtt_ms, "ms") for f in figures)],
-        ["Playout buffer, median of level / target", *(f"{_text(f.level_ms, 'ms')} / {_text(f.target_ms, 'ms')}" for f in figures)],
-        ["Codec bitrate, median", *(_text(f.codec_kbps, "kbps", 1) for f in figures)],
-        ["On the wire with all headers, mean", *(_text(f.wire_kbps, "kbps", 1) for f in figures)],
-        ["Packets lost in the link", *(f"{f.lost} of {f.packets} ({f.lost_percent:.1f} %)" for f in figures)],
-        ["Audio concealed", *(f"{f.concealed_ms:.0f} ms ({f.concealed_percent:.2f} %)" for f in figures)],
-    ]
-    return rows
-
-
-def table_text(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned columns."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "─" * max(map(len, lines)))
-    return "\n".join(lines)
-
-
-def make_page(record: DemoRecord, figures: Sequence[Figures], version: str) -> Page:
+def make_page(record: DemoRecord, ways: Sequence[WayFigures], checks: Sequence[Verdict], version: str) -> Page:
     """The page about a demo call."""
-    up, down = figures
-    lead = (
-        f"A client and a server talked to each other for {record.seconds:.0f} seconds, in real time, over real UDP sockets and through an "
-        f"emulated link with a round trip of {record.rtt_ms:.0f} ms that loses {100 * record.loss:g} % of all packets. "
-        "Hear what was said and what arrived, and see how the call coped."
-    )
+    up, down = ways
     directions = [
-        _direction(record, up.name, record.client, record.server, "up"),
-        _direction(record, down.name, record.server, record.client, "down"),
+        _direction(record, up, record.client, record.server, "up"),
+        _direction(record, down, record.server, record.client, "down"),
     ]
     return Page(
         title="VoiceStream demo",
-        heading="A call through an imperfect link",
-        lead=lead,
+        heading="One call, five kinds of link",
+        lead=(
+            f"A client and a server talked to each other for {record.seconds:.0f} seconds in real time, over real UDP sockets, while an "
+            f"emulated link between them (round trip {record.rtt_ms:.0f} ms) went from good to lossy, to narrow, to dead, and back. "
+            "Hear what arrived, and see what the call did about it."
+        ),
+        checks=[Check(title=check.title, passed=check.passed, finding=check.finding) for check in checks],
         tiles=_tiles(record, up, down),
         directions=_same_axes(directions),
-        summary=summary_rows(figures),
-        footer=f"VoiceStream {version}. Seed {record.seed}; make it again with: voicestream demo --seed {record.seed}",
+        seconds=record.seconds,
+        phases=_phases(record),
+        marks=_marks(record),
+        footer=f"VoiceStream {version}. Made by voicestream demo --seed {record.seed}; the losses are the same for the same seed, "
+        "the timing is that of this machine.",
     )
 
 
-def _mean(first: float | None, second: float | None) -> float | None:
-    found = [value for value in (first, second) if value is not None]
-    return sum(found) / len(found) if found else None
+def _phases(record: DemoRecord) -> list[Band]:
+    return [
+        Band(
+            start=span.start,
+            end=min(span.end, record.seconds) if span is not record.spans[-1] else record.seconds,
+            label=span.phase.label,
+            short=SHORT_NAMES.get(span.phase.key, span.phase.label),
+            kind=span.phase.key,
+        )
+        for span in record.spans
+        if span.start < record.seconds
+    ]
 
 
-def _tiles(record: DemoRecord, up: Figures, down: Figures) -> list[Tile]:
-    delay, codec = _mean(up.mouth_to_ear_ms, down.mouth_to_ear_ms), _mean(up.codec_kbps, down.codec_kbps)
-    packets, lost = up.packets + down.packets, up.lost + down.lost
+def _marks(record: DemoRecord) -> list[Mark]:
+    """When the client took its path for lost, and when the session went on."""
+    marks = []
+    for notice in record.client.notices:
+        if notice.kind in ("lost", "resumed"):
+            lost = notice.kind == "lost"
+            marks.append(Mark(at=notice.at - record.began, label="path lost" if lost else "resumed", before=lost))
+    return marks
+
+
+def _tiles(record: DemoRecord, up: WayFigures, down: WayFigures) -> list[Tile]:
+    packets, lost = up.whole.packets + down.whole.packets, up.whole.lost + down.whole.lost
+    good = [way.phases[0].mouth_to_ear_ms for way in (up, down) if way.phases and way.phases[0].mouth_to_ear_ms is not None]
+    rates = [beat.bitrate_bps / 1e3 for end in (record.client, record.server) for beat in end.beats]
+    mended = sum(sum(figures.mended.values()) for way in (up, down) for figures in [way.whole])
+    outage = next((notice.outage_s for notice in record.client.notices if notice.outage_s), None)
     return [
         Tile(
             label="Mouth to ear",
-            value="–" if delay is None else f"{delay:.0f}",
+            value=f"{sum(good) / len(good):.0f}" if good else "–",
             unit="ms",
-            note=f"of which {record.rtt_ms / 2:.0f} ms are the link's",
-        ),
-        Tile(label="Packets lost", value=f"{100 * lost / max(1, packets):.1f}", unit="%", note=f"{lost} of {packets}"),
-        Tile(
-            label="Audio concealed",
-            value=f"{(up.concealed_percent + down.concealed_percent) / 2:.2f}",
-            unit="%",
-            note=f"{up.concealed_ms + down.concealed_ms:.0f} ms in both directions",
+            note=f"on the good link, of which {record.rtt_ms / 2:.0f} ms are the link's",
         ),
         Tile(
-            label="On the wire",
-            value=f"{(up.wire_kbps + down.wire_kbps) / 2:.0f}",
+            label="Codec bitrate",
+            value=f"{min(rates):.0f}–{max(rates):.0f}" if rates else "–",
             unit="kbps",
-            note=f"each way; the codec makes {'–' if codec is None else f'{codec:.0f}'}",
+            note="from the narrow link to the good one",
+        ),
+        Tile(
+            label="Packets lost",
+            value=f"{lost}",
+            note=f"of {packets}, in the break and without; {mended:.0f} frames were brought back",
+        ),
+        Tile(
+            label="Outage",
+            value="–" if outage is None else f"{outage:.1f}",
+            unit="s",
+            note="until the same session went on, on a new connection",
         ),
     ]
 
 
-def _direction(record: DemoRecord, name: str, sender: EndRecord, receiver: EndRecord, way: Way) -> Direction:
+def _direction(record: DemoRecord, figures: WayFigures, sender: EndRecord, receiver: EndRecord, way: Way) -> Direction:
     heard, rate = receiver.heard_pcm, record.sample_rate_hz
-    made_up = f"{len(receiver.concealed)} concealed pieces are marked" if receiver.concealed else "nothing had to be concealed"
+    marks = concealed_bands(receiver, record.began)
     clips = [
         Clip(
             title=f"What the {sender.name.lower()} said",
-            note=f"{len(sender.said) / rate:.1f} s",
+            note=f"{len(sender.said) / rate:.0f} s, as its microphone had it",
             pcm=sender.said,
             sample_rate_hz=rate,
             offset_s=sender.said_at - record.began,
         ),
         Clip(
             title=f"What the {receiver.name.lower()} heard",
-            note=f"{len(heard) / rate:.1f} s as its loudspeaker played it; {made_up}",
+            note=f"{len(heard) / rate:.0f} s, as its loudspeaker played it; marked where concealed",
             pcm=heard,
             sample_rate_hz=rate,
-            offset_s=receiver.heard_at - record.began,
-            marks=receiver.concealed,
+            offset_s=receiver.heard_at - record.began if receiver.heard else 0.0,
+            marks=marks,
         ),
     ]
-    return Direction(name=name, clips=clips, charts=_charts(record, sender, receiver, way))
-
-
-def _charts(record: DemoRecord, sender: EndRecord, receiver: EndRecord, way: Way) -> list[Chart]:
-    began, seconds, bands = record.began, record.seconds, record.phases
-    rates = wire_kbps(per_interval(record.log, way, began, seconds, STEP_S), STEP_S)
-    losses = loss_percent(per_interval(record.log, way, began, seconds, SHARE_STEP_S), SHARE_STEP_S)
-    concealed = share_percent(receiver, began, lambda r: r.playout.concealed_ms, SHARE_STEP_S, seconds)
-    return [
-        Chart(
-            title="Bitrate",
-            unit="kbps",
-            x_max=seconds,
-            bands=bands,
-            series=[
-                Series(label="On the wire, with headers", points=rates, colour=1),
-                Series(label="Codec", points=values(sender, began, lambda r: r.sent.bitrate_bps / 1e3), style="dashed", colour=2),
-            ],
-        ),
-        Chart(
-            title="Delay",
-            unit="ms",
-            x_max=seconds,
-            bands=bands,
-            series=[
-                Series(label="Round trip", points=values(sender, began, lambda r: r.path.rtt_ms), colour=1),
-                Series(label="Mouth to ear", points=_mouth_to_ear(record, sender, receiver), style="dashed", colour=2),
-                Series(label="One way", points=values(receiver, began, lambda r: r.path.one_way_delay_ms), colour=3),
-            ],
-        ),
-        Chart(
-            title="Playout buffer",
-            unit="ms",
-            x_max=seconds,
-            bands=bands,
-            series=[
-                Series(label="Level", points=values(receiver, began, lambda r: r.playout.level_ms), colour=1),
-                Series(label="Target", points=values(receiver, began, lambda r: r.playout.target_ms), style="dashed", colour=2),
-            ],
-        ),
-        Chart(
-            title="Loss and concealment",
-            unit="%",
-            x_max=seconds,
-            y_max=5.0,
-            bands=bands,
-            series=[
-                Series(label="Packets lost", points=losses, style="area", colour=1),
-                Series(label="Audio concealed", points=concealed, style="step", colour=2),
-            ],
-        ),
+    charts = [
+        _rates(record, sender, way),
+        _delays(record, sender, receiver),
+        _losses(record, receiver, way),
     ]
+    table = Table(title=figures.name, rows=table_rows(figures))
+    return Direction(name=figures.name, clips=clips, charts=charts, table=table)
+
+
+def _rates(record: DemoRecord, sender: EndRecord, way: Way) -> Chart:
+    began, seconds = record.began, record.seconds
+    pieces = [
+        Band(start=start, end=end, label=f"{frame_ms} ms", short=f"{frame_ms}", kind=f"length-{frame_ms}")
+        for start, end, frame_ms in runs(sender, began, lambda beat: beat.frame_ms)
+    ]
+    return Chart(
+        title="Rate",
+        unit="kbps",
+        x_max=seconds,
+        note="Below: the length of a frame. Longer ones save headers where the link is narrow.",
+        series=[
+            Series(label="Capacity", points=_capacity(record), style="area", colour=0),
+            Series(label="On the wire, all headers", points=wire_kbps(per_interval(record.log, way, began, seconds, STEP_S), STEP_S)),
+            Series(label="Codec", points=stairs(sender, began, lambda beat: beat.bitrate_bps / 1e3), colour=2),
+        ],
+        lane=Lane(label="Frame length", pieces=pieces),
+    )
+
+
+def _capacity(record: DemoRecord) -> list[Point]:
+    points: list[Point] = []
+    for span in record.spans:
+        rate = 0.0 if span.phase.mute else span.phase.rate_kbps
+        points += [(span.start, rate)] if not points else []
+        points.append((span.end if span is not record.spans[-1] else max(span.end, record.seconds), rate))
+    return points
+
+
+def _delays(record: DemoRecord, sender: EndRecord, receiver: EndRecord) -> Chart:
+    began = record.began
+    return Chart(
+        title="Delay and buffer",
+        unit="ms",
+        x_max=record.seconds,
+        y_max=DELAY_TOP_MS,
+        series=[
+            Series(label="Mouth to ear", points=mouth_to_ear(record, sender, receiver), colour=3),
+            Series(label="One way on the link", points=values(receiver, began, lambda r: r.path.one_way_delay_ms), colour=1),
+            Series(label="Buffer level", points=values(receiver, began, lambda r: r.playout.level_ms), colour=4),
+            Series(label="Buffer target", points=values(receiver, began, lambda r: r.playout.target_ms), style="dashed", colour=4),
+        ],
+    )
+
+
+def _losses(record: DemoRecord, receiver: EndRecord, way: Way) -> Chart:
+    began, seconds, step = record.began, record.seconds, SHARE_STEP_S
+    losses = loss_percent(per_interval(record.log, way, began, seconds, step), step)
+    mended = [
+        Series(label=tool, points=mended_percent(receiver, began, seconds, step, get), style="stack", colour=number)
+        for number, (tool, get) in zip((1, 3, 4, 2), TOOLS.items(), strict=False)
+    ]
+    return Chart(
+        title="Loss before and after repair",
+        unit="%",
+        x_max=seconds,
+        y_max=LOSS_TOP,
+        cut=True,
+        note=f"Bars: audio that was lost, by what became of it. The axis ends at {LOSS_TOP:.0f} %.",
+        series=[
+            Series(label="Packets lost on the link", points=losses, style="step", colour=0),
+            *mended,
+            Series(label="Unheard", points=unheard_percent(receiver, began, seconds, step), style="stack", colour=5),
+        ],
+    )
 
 
 def _same_axes(directions: Sequence[Direction]) -> list[Direction]:
-    """Charts that stand beside each other get the same y axis, or comparing them would mislead."""
+    """Charts of the two ways get the same y axis, or comparing them would mislead."""
     tops: dict[str, float] = {}
     for direction in directions:
         for chart in direction.charts:
             highest = max((y for series in chart.series for _, y in series.points if y is not None), default=0.0)
-            tops[chart.title] = max(tops.get(chart.title, 0.0), highest, chart.y_max)
+            tops[chart.title] = chart.y_max if chart.cut else max(tops.get(chart.title, 0.0), highest, chart.y_max)
     return [
-        Direction(name=d.name, clips=d.clips, charts=[_with_top(chart, tops[chart.title]) for chart in d.charts]) for d in directions
+        Direction(name=d.name, clips=d.clips, charts=[replace(chart, y_max=tops[chart.title]) for chart in d.charts], table=d.table)
+        for d in directions
     ]
-
-
-def _with_top(chart: Chart, top: float) -> Chart:
-    return Chart(title=chart.title, unit=chart.unit, series=chart.series, x_max=chart.x_max, y_max=top, bands=chart.bands)

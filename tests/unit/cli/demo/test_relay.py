@@ -71,10 +71,37 @@ async def test_the_log_holds_ip_sizes_and_what_was_lost() -> None:
     assert server.received.qsize() == 5
 
 
-async def test_answers_wait_for_a_client_and_a_closed_relay_drops_silently() -> None:
+async def test_a_client_that_comes_from_another_port_is_another_flow_and_gets_its_own_answers() -> None:
+    loop = asyncio.get_running_loop()
+    server_transport, server = await loop.create_datagram_endpoint(lambda: End(answer=True), local_addr=("127.0.0.1", 0))
+    relay = Relay(Link(LinkProfile()), Link(LinkProfile()))
+    port = await relay.start("127.0.0.1", server_transport.get_extra_info("sockname")[1])
+    ends = [await loop.create_datagram_endpoint(lambda: End(answer=False), remote_addr=("127.0.0.1", port)) for _ in range(2)]
+    for number, (transport, _) in enumerate(ends):
+        transport.sendto(b"%d" % number)
+    answers = [await asyncio.wait_for(end.received.get(), 10) for _, end in ends]
+    assert answers == [b"re 0", b"re 1"]
+    assert relay.flows == 2
+    assert server.received.qsize() == 2
+    for transport in (server_transport, *(transport for transport, _ in ends)):
+        transport.close()
+    relay.close()
+
+
+async def test_links_can_be_replaced_meanwhile() -> None:
+    relay, client, _ = await through(LinkProfile(), LinkProfile(), [b"a"], 1)
+    relay.replace(Link(LinkProfile(loss=1.0)), Link(LinkProfile()))
+    relay._from_client(b"b", next(iter(relay._flows)))
+    assert [crossing.arrives for crossing in relay.log if crossing.way == "up"] == [True, False]
+    assert client.received.empty()
+
+
+async def test_a_closed_relay_drops_silently() -> None:
     relay = Relay(Link(LinkProfile()), Link(LinkProfile()))
     await relay.start("127.0.0.1", 9)
-    relay._to_client(b"nobody has called yet")
+    relay._from_client(b"first", ("127.0.0.1", 9))
     relay.close()
-    relay._to_server(b"late")
-    relay._to_client(b"late")
+    flow = relay._flows["127.0.0.1", 9]
+    flow.to_server(b"late")
+    relay._to_client(flow, b"late")
+    assert relay.flows == 1

@@ -1,108 +1,85 @@
-"""From records to the table and the page."""
+"""From records to the tables and the page."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from voicestream.call_stats import CallStats, OrderedStats, PathStats, PlayoutStats, ReceivedStats, SentStats
-from voicestream.cli.charts import Band
-from voicestream.cli.demo.record import EndRecord
-from voicestream.cli.demo.relay import Crossing
-from voicestream.cli.demo.report import DemoRecord, make_page, summarise, summary_rows, table_text
+from voicestream.cli.demo.checks import verdicts
+from voicestream.cli.demo.figures import HEAD, summarise, table_rows, table_text
+from voicestream.cli.demo.record import DemoRecord, EndRecord
+from voicestream.cli.demo.report import make_page
 from voicestream.cli.page import render_page
 
-RATE = 8000
-BEGAN = 100.0
+
+def page_of(record: DemoRecord):
+    return make_page(record, summarise(record), verdicts(record, 70.0), "1.2.3")
 
 
-def stats(second: int, level_ms: float) -> CallStats:
-    return CallStats(
-        duration_s=second,
-        close_code=None,
-        close_reason="",
-        path=PathStats(rtt_ms=60.0, one_way_delay_ms=30.0),
-        sent=SentStats(bitrate_bps=40000),
-        received=ReceivedStats(),
-        playout=PlayoutStats(concealed_ms=10.0 * second, level_ms=level_ms, target_ms=40.0),
-        ordered=OrderedStats(),
-    )
-
-
-def end(name: str, seed: int, level_ms: float, other_seed: int) -> EndRecord:
-    """Says noise; hears the other's noise 90 ms after it was said."""
-    noise = [(np.random.default_rng(s).normal(0, 3000, 4 * RATE)).astype(np.int16) for s in (seed, other_seed)]
-    heard = np.concatenate([np.zeros(RATE * 90 // 1000, np.int16), noise[1]])
-    return EndRecord(
-        name=name,
-        said=noise[0],
-        said_at=BEGAN,
-        heard=[heard],
-        heard_at=BEGAN,
-        readings=[(BEGAN + second, stats(second, level_ms)) for second in range(5)],
-        concealed=[Band(start=1.0, end=1.02)],
-    )
-
-
-@pytest.fixture
-def record() -> DemoRecord:
-    log = [Crossing(BEGAN + 0.02 * n, "up", 140, n % 50 != 7) for n in range(200)]
-    log += [Crossing(BEGAN + 0.02 * n, "down", 70, True) for n in range(200)]
-    return DemoRecord(
-        client=end("Client", 1, 45.0, 2),
-        server=end("Server", 2, 35.0, 1),
-        log=log,
-        began=BEGAN,
-        seconds=4.0,
-        sample_rate_hz=RATE,
-        rtt_ms=60.0,
-        loss=0.02,
-        seed=1,
-    )
-
-
-def test_figures_belong_to_the_right_direction(record: DemoRecord) -> None:
+def test_figures_belong_to_the_right_direction_and_phase(record: DemoRecord) -> None:
     up, down = summarise(record)
     assert (up.name, down.name) == ("Client to server", "Server to client")
-    assert (up.packets, up.lost, down.lost) == (200, 4, 0)
-    assert (up.wire_kbps, down.wire_kbps) == pytest.approx((56.0, 28.0))
-    # The buffer is the listener's.
-    assert (up.level_ms, down.level_ms) == (35.0, 45.0)
-    assert up.mouth_to_ear_ms == pytest.approx(90.0, abs=0.2)
-    assert up.concealed_ms == 40.0
-    assert up.concealed_percent == pytest.approx(100 * 40 / 4090)
+    assert (up.whole.packets, up.whole.lost, down.whole.lost) == (1100, 22, 0)
+    assert (up.whole.wire_kbps, down.whole.wire_kbps) == pytest.approx((56.0, 28.0))
+    assert [figures.name for figures in up.phases] == ["Good link", "5 % loss", "30 kbps", "Break", "Good again"]
+    assert [figures.codec_kbps for figures in up.phases] == [64.0, 64.0, 12.0, 12.0, 64.0]
+    assert [figures.frame_ms for figures in up.phases] == [20, 20, 60, 60, 20]
+    assert up.phases[0].mouth_to_ear_ms == pytest.approx(90.0, abs=0.2)
+    assert up.phases[3].mouth_to_ear_ms is None
+    assert up.phases[3].unheard_ms == pytest.approx(2900, abs=110)
+    assert up.phases[1].unheard_ms == 0.0
+    assert up.whole.mended == {"Sent again": pytest.approx(66.0), "Repair code": pytest.approx(44.0)}
 
 
-def test_a_call_of_which_nothing_is_known_still_has_a_table_and_a_page(record: DemoRecord) -> None:
-    empty = EndRecord(name="Client", said=np.zeros(0, np.int16))
-    nothing = replace(record, client=empty, server=replace(empty, name="Server"), log=[], seconds=0.0)
-    figures = summarise(nothing)
-    assert "–" in table_text(summary_rows(figures))
-    assert "</html>" in render_page(make_page(nothing, figures, "0"))
+def test_a_call_of_which_nothing_is_known_still_has_tables_and_a_page(kit) -> None:
+    nothing = kit.empty()
+    assert "–" in table_text(table_rows(summarise(nothing)[0]))
+    text = render_page(page_of(nothing))
+    assert "</html>" in text
+    assert "checks failed" in text
 
 
 def test_the_table_is_aligned(record: DemoRecord) -> None:
-    lines = table_text(summary_rows(summarise(record))).splitlines()
+    rows = table_rows(summarise(record)[0])
+    assert rows[0] == HEAD
+    lines = table_text(rows).splitlines()
     assert len({len(line) for line in lines}) == 1
-    assert re.search(r"Packets lost in the link +4 of 200 \(2\.0 %\) +0 of 200 \(0\.0 %\)", "\n".join(lines))
+    assert len(lines[0]) <= 120
+    assert re.search(r"Whole call +64 kbps +20 ms +56 kbps +22 of 1100 \(2\.0 %\) +110 frames", lines[-1])
 
 
-def test_the_page_tells_the_link_and_compares_like_with_like(record: DemoRecord) -> None:
-    page = make_page(record, summarise(record), "1.2.3")
+def test_the_page_tells_the_link_the_checks_and_compares_like_with_like(record: DemoRecord) -> None:
+    page = page_of(record)
     assert "60 ms" in page.lead
-    assert "2 %" in page.lead
     assert "1.2.3" in page.footer
+    assert [check.passed for check in page.checks] == [True] * 6
     titles = [[chart.title for chart in direction.charts] for direction in page.directions]
-    assert titles[0] == titles[1] == ["Bitrate", "Delay", "Playout buffer", "Loss and concealment"]
+    assert titles[0] == titles[1] == ["Rate", "Delay and buffer", "Loss before and after repair"]
     tops = [[chart.y_max for chart in direction.charts] for direction in page.directions]
     assert tops[0] == tops[1]
     assert [len(direction.clips) for direction in page.directions] == [2, 2]
+    assert [(band.label, band.kind) for band in page.phases][2] == ("30 kbps", "narrow")
+    assert [(mark.label, mark.at) for mark in page.marks] == [("path lost", pytest.approx(14.1)), ("resumed", pytest.approx(15.5))]
 
 
-def test_phases_are_drawn_behind_every_chart(record: DemoRecord) -> None:
-    phased = replace(record, phases=[Band(start=1.0, end=2.0, label="10 % loss")])
-    text = render_page(make_page(phased, summarise(phased), "0"))
-    assert text.count("10 % loss</text>") == 8
+def test_the_chart_of_rates_has_capacity_wire_codec_and_frame_length(record: DemoRecord) -> None:
+    chart = page_of(record).directions[0].charts[0]
+    assert [series.label for series in chart.series] == ["Capacity", "On the wire, all headers", "Codec"]
+    capacity = dict(chart.series[0].points)
+    assert [round(capacity[at]) for at in sorted(capacity)][-4:] == [160, 30, 0, 160]  # type: ignore[arg-type]
+    assert chart.lane is not None
+    assert [piece.label for piece in chart.lane.pieces] == ["20 ms", "60 ms", "20 ms"]
+
+
+def test_the_chart_of_losses_has_every_tool_and_what_is_left(record: DemoRecord) -> None:
+    chart = page_of(record).directions[1].charts[2]
+    labels = {series.label: series.style for series in chart.series}
+    assert labels == {"Packets lost on the link": "step", "Sent again": "stack", "Repair code": "stack", "Unheard": "stack"}
+    assert chart.cut
+
+
+def test_bulky_records_have_a_short_repr(record: DemoRecord) -> None:
+    """asyncio.run makes one of its result."""
+    assert len(repr(record)) < 3000
+    assert isinstance(record.client, EndRecord)
