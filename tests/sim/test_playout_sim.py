@@ -304,9 +304,16 @@ def test_any_frame_length_is_served(seed: int, frame_units: int, limit_ms: float
 
 
 @one_run_per_seed()
-def test_the_first_frame_is_played_at_once(seed: int) -> None:
+def test_the_first_frame_is_heard_soon_and_what_was_waited_needs_no_stretching(seed: int) -> None:
     r = run(speech(random.Random(seed), 2), seed, until=2)
-    assert r.waits[0][1] <= 0.026, f"seed {seed}: {r.waits[0]}"
+    assert r.waits[0][1] <= 0.035, f"seed {seed}: {r.waits[0]}"
+    assert r.stretch_rate() == 0, r.summary()
+
+
+@one_run_per_seed()
+def test_with_the_highest_start_the_first_frame_is_heard_within_60_ms(seed: int) -> None:
+    r = run(speech(random.Random(seed), 2), seed, until=2, config=PlayoutConfig(start_ms=150))
+    assert r.waits[0][1] <= 0.06, f"seed {seed}: {r.waits[0]}"
 
 
 # Jitter
@@ -383,7 +390,7 @@ def test_a_path_that_becomes_longer_or_shorter_is_followed_without_lasting_delay
 def test_a_path_that_becomes_longer_than_the_ceiling_is_followed(seed: int) -> None:
     r = run(speech(random.Random(seed), 40, delay=lambda t: 0.3 if t > 20 else 0.0), seed, until=40)
     assert r.concealed(20, 21) <= 0.35, r.summary(20, 21)
-    assert r.concealed(21, 40) <= 0.001, r.summary(21)
+    assert r.concealed(21, 40) <= 0.0012, r.summary(21)  # one frame
     assert r.buffering_ms(25, 40) <= 45, r.summary(25)
     assert r.playout.account.lost_units == 0, r.summary()
 

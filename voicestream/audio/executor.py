@@ -30,7 +30,8 @@ _SEAM_MS: Final = 4.0
 _FADE_IN_MS: Final = 2.5
 _INAUDIBLE: Final = 0.02
 _EXACT_UNITS: Final = 0.5
-_HANGOVER_MS: Final = 40.0
+_HANGOVER_MS: Final = 120.0
+"""A gap between words, and the closure of a plosive, is no pause: what is shifted there is shifted within the phrase."""
 
 
 class _Source(enum.Enum):

@@ -57,6 +57,7 @@ class StretchControl:
 
     Attributes:
         grain: The common measure, in units.
+        slack: The least slack of late at the last correction, in units.
         distance: How far the slack was from what is needed, or wanted, at the last correction, in units.
     """
 
@@ -74,6 +75,7 @@ class StretchControl:
         self._ticks = 0
         self.grain = 8.0
         self.distance = 0.0
+        self.slack = 0.0
 
     def consumed(self, units: float, frame_units: int) -> None:
         """The device took `units` since the last tick; frames have `frame_units`."""
@@ -147,7 +149,7 @@ class StretchControl:
         calls = [call for call in self._calls if call.time >= since]
         if not calls:
             return 0.0
-        slack = min([call.slack for call in calls]) - base
+        slack = self.slack = min([call.slack for call in calls]) - base
         free = min([call.held for call in calls]) % self.grain
         self.distance = abs(slack - (spread if slack < spread else target))
         if slack < spread:

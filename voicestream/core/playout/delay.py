@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from voicestream.core.playout.histogram import DelayHistogram
+from voicestream.core.playout.sliding import SlidingMin
 
 __all__ = ["DelayEstimator"]
 
@@ -34,35 +35,14 @@ RECENT_FACTOR = 3.0
 
 UPDATE_UNITS = 40.0
 START_UNITS = 400.0
+START_TOLERANCE_UNITS = 2.0
 MARGIN_UNITS = 1.0
-
-
-class _SlidingMin:
-    """Least value of the last `span` of a growing position."""
-
-    def __init__(self, span: float) -> None:
-        self._span = span
-        self._items: deque[tuple[float, float]] = deque()
-
-    def push(self, position: float, value: float) -> float:
-        while self._items and self._items[-1][1] >= value:
-            self._items.pop()
-        self._items.append((position, value))
-        while self._items[0][0] < position - self._span:
-            self._items.popleft()
-        return self._items[0][1]
-
-    def restart(self) -> None:
-        self._items.clear()
-
-    @property
-    def value(self) -> float | None:
-        return self._items[0][1] if self._items else None
 
 
 @dataclass(slots=True)
 class _Sample:
     position: float
+    arrival: float
     delay: float
     quickest_before: float
     units: int
@@ -86,12 +66,12 @@ class DelayEstimator:
         self._start = start_units
         self.ceiling = ceiling_units
         self._histogram = DelayHistogram(ceiling_units)
-        self._quickest = _SlidingMin(WINDOW_UNITS)
-        self._network = _SlidingMin(WINDOW_UNITS)
-        self._tardiest = _SlidingMin(WINDOW_UNITS)
+        self._quickest = SlidingMin(WINDOW_UNITS)
+        self._network = SlidingMin(WINDOW_UNITS)
+        self._tardiest = SlidingMin(WINDOW_UNITS)
         self._samples: deque[_Sample] = deque()
-        self._peak = _SlidingMin(PEAK_UNITS)
-        self._repair_peak = _SlidingMin(REPAIR_PEAK_UNITS)
+        self._peak = SlidingMin(PEAK_UNITS)
+        self._repair_peak = SlidingMin(REPAIR_PEAK_UNITS)
         self._position = 0.0
         self._last_arrival: float | None = None
         self._observed = 0.0
@@ -106,8 +86,18 @@ class DelayEstimator:
     @property
     def spread(self) -> float:
         """Delay behind the quickest that is worth waiting for, without margin."""
+        return min(float(self.ceiling), max(self._spread, self._supposed))
+
+    @property
+    def needed(self) -> float:
+        """Delay behind the quickest with less than which it is lengthened: what was only supposed is not taken so exactly."""
+        return min(float(self.ceiling), max(self._spread, self._supposed - START_TOLERANCE_UNITS))
+
+    @property
+    def _supposed(self) -> float:
+        """What is left of the delay supposed in the beginning."""
         fade = 1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS)
-        return min(float(self.ceiling), max(self._spread, self._start * fade))
+        return self._start * fade
 
     @property
     def target(self) -> float:
@@ -139,7 +129,7 @@ class DelayEstimator:
             early = end_pts - send_time - self._tardiest.push(self._position, end_pts - send_time)
         if talkspurt_start:
             self._realign(delay, None if send_time is None else send_time - end_pts)
-        self._samples.append(_Sample(self._position, delay, self._quickest.push(self._position, delay), units, repaired))
+        self._samples.append(_Sample(self._position, arrival, delay, self._quickest.push(self._position, delay), units, repaired))
         self._observed += units
         self._commit(self._position - WINDOW_UNITS)
         return early
@@ -151,6 +141,29 @@ class DelayEstimator:
             return
         transit = arrival - send_time
         self._settle(self._position, transit - self._network.push(self._position, transit), units, False)
+
+    def excuse(self, now: float, device_late: float) -> None:
+        """The device came for its block `device_late` too late: frames that came only then were in time for all that.
+
+        Whoever plays in the thread that receives stands still together with it, and then all comes at once.
+        """
+        due = now - device_late
+        for sample in reversed(self._samples):
+            if sample.arrival <= due:
+                break
+            base = min(sample.delay, self._quickest.value if self._quickest.value is not None else sample.delay)
+            sample.delay = max(base, sample.delay - (sample.arrival - due))
+            sample.arrival = due
+
+    def late_events(self, slack: float) -> int:
+        """How many times within the last two seconds frames came more than `slack` behind the quickest; neighbours count once."""
+        base = self._quickest.value
+        count, before = 0, False
+        for sample in self._samples:
+            late = base is not None and sample.delay - max(base, sample.quickest_before) > slack
+            count += late and not before
+            before = late
+        return count
 
     def restart(self, delay: float) -> None:
         """Begin anew with `delay` as that of the quickest frame: pts stands in a new relation to time, or the path changed."""

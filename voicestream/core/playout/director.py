@@ -34,6 +34,13 @@ HUSH_BYTES = 2
 STANDSTILL_UNITS = 40.0
 """After so much concealment what comes may be too old to be worth playing (100 ms)."""
 
+FIRST_WAIT_UNITS = 12.0
+"""What lacks when the first frame comes is waited for up to this (30 ms): soon enough to be the first sound, and a wait costs no
+sound. The rest is lengthened."""
+
+EXCUSED_UNITS = 4.0
+"""A device that is so much later than by its clock (10 ms) stood still, and with it perhaps the thread that receives."""
+
 JOIN_UNITS = 4
 """Concealment that joins the two ends where frames were dropped (10 ms)."""
 
@@ -114,6 +121,8 @@ class Director:
         self._now = now
         if tick is not None:
             self._control.consumed(tick.consumed, self.frame_units)
+            if tick.late >= EXCUSED_UNITS:
+                self._intake.delay.excuse(now, tick.late)
             if self._intake.delay.update(now):
                 self._report_target()
             self._shed(tick.stalled)
@@ -140,13 +149,14 @@ class Director:
     def _is_due(self, front: Entry) -> bool:
         """Whether the talkspurt that waits begins now."""
         delay = self._intake.delay
-        if self._state is _State.IDLE:
-            return True
         if self._intake.gate.is_ahead(front.pts):
+            if self._state is _State.IDLE:
+                return True
             pause = front.pts - self._intake.playhead
             return self._silence + 0.5 >= pause or self._silence >= PAUSE_UNITS or pause - self._silence > 2 * self._intake.delay.ceiling
         # Silence may be as long as one likes: the moment to set the delay for free.
-        return delay.base is None or self._now - front.end - delay.base >= delay.target
+        wanted = min(delay.spread, FIRST_WAIT_UNITS) if self._state is _State.IDLE else delay.target
+        return delay.base is None or self._now - front.end - delay.base >= wanted
 
     def _start(self, front: Entry) -> Pending:
         fresh = self._state is _State.IDLE
@@ -174,7 +184,7 @@ class Director:
                 self._control.moved(self._now)
             self._control.observe(self._now, self._now - front.end, held, self._now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
-                change = round(self._control.correction(self._now, delay.base, delay.spread, delay.target, frame.units, front.early))
+                change = round(self._control.correction(self._now, delay.base, delay.needed, delay.target, frame.units, front.early))
         if self._run.units:
             self._end_run()
         self._credit = 0.0
@@ -190,12 +200,17 @@ class Director:
         elif merging:
             decision = Merge(frame)
         elif change > 0:
-            decision = Expand(frame, change, self._patience.urgent(self._now, change, self._control.distance))
+            decision = Expand(frame, change, self._urgent(change))
         elif change < 0:
-            decision = Accelerate(frame, -change, self._patience.urgent(self._now, change, self._control.distance))
+            decision = Accelerate(frame, -change, self._urgent(change))
         else:
             decision = Decode(frame)
         return Pending(decision, float(frame.units + change), frame.pts, front.end)
+
+    def _urgent(self, change: int) -> bool:
+        control = self._control
+        late = self._intake.delay.late_events(control.slack) if change > 0 else 0
+        return self._patience.urgent(self._now, change, control.distance, late)
 
     def _bridge(self, front: Entry) -> Pending:
         """The frame at the playhead is missing and a later one is here."""
@@ -359,6 +374,9 @@ class Director:
         else:
             account.removed_units -= change
         if isinstance(pending.decision, Expand | Accelerate):
+            if not change and not pending.decision.urgent:
+                # There was no pause; the next frame may be one.
+                return
             self._control.stretched(self._now, change)
             asked = pending.units - (pending.to_pts - pending.from_pts)
             data = {"asked_units": asked, "made_units": round(change, 2), "pts": pending.from_pts}

@@ -6,20 +6,22 @@ from typing import Final
 
 __all__ = ["Patience"]
 
-CUT_PATIENCE_UNITS: Final = 1600.0
-"""Wait for a pause to shorten in (4 s): too much delay is a nuisance, not a danger."""
-
-EXPANSION_PATIENCE_UNITS: Final = 800.0
-"""Wait for a pause to lengthen in (2 s): too little delay may make the next frame late."""
-
-SHORT_UNITS: Final = 12.0
-"""More than this too short (30 ms), and the next frame is likely to come late: no time for a pause."""
-
 FAR_UNITS: Final = 32.0
-"""More than this too long (80 ms), and the talk suffers: no time for a pause either."""
+"""More than this too long (80 ms), and the talk suffers: no time for a pause."""
 
-FORGET_UNITS: Final = 40.0
-"""A wish that was not repeated for so long (100 ms) was no lasting one."""
+CUT_PATIENCE_UNITS: Final = 1600.0
+"""Wait for a pause to shorten in, at half of that distance (4 s at 40 ms). Twice as near three times as long: a little delay
+more is heard by nobody, a cut in a word is."""
+
+EXPANSION_PATIENCE_UNITS: Final = 2400.0
+"""Wait for a pause to lengthen in (6 s)."""
+
+PRESSING_LATE: Final = 3
+"""So many times late within two seconds, and it goes on: worse than lengthening in a word. What comes late once or twice has
+lengthened the delay by itself."""
+
+FORGET_UNITS: Final = 100.0
+"""A wish that was not repeated for so long (250 ms) was no lasting one."""
 
 
 class Patience:
@@ -32,17 +34,20 @@ class Patience:
         self._since = 0.0
         self._last_at = float("-inf")
 
-    def urgent(self, now: float, change: float, distance: float) -> bool:
+    def urgent(self, now: float, change: float, distance: float, late: int) -> bool:
         """Whether the change must be made now, in the middle of a word if need be.
 
         Args:
             now: Time, in pts units.
             change: Units to add (positive) or to take away.
             distance: How far the delay is from where it should be, in units.
+            late: How many times within two seconds something came later than the present delay allows.
         """
         longer = change > 0
         if longer != self._longer or now - self._last_at > FORGET_UNITS:
             self._longer, self._since = longer, now
         self._last_at = now
-        patience, far = (EXPANSION_PATIENCE_UNITS, SHORT_UNITS) if longer else (CUT_PATIENCE_UNITS, FAR_UNITS)
-        return now - self._since >= patience or distance >= far
+        waited = now - self._since
+        if longer:
+            return late >= PRESSING_LATE or waited >= EXPANSION_PATIENCE_UNITS
+        return distance > 0 and waited >= CUT_PATIENCE_UNITS * (FAR_UNITS / distance - 1)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from voicestream.core.playout.sliding import SlidingMin
+
 __all__ = ["DeviceTicks", "Tick"]
 
 STALL_UNITS = 80.0
 """A device that takes audio this much later than it should have stood still (200 ms)."""
 
 MAX_PIECE_UNITS = 8
+
+CLOCK_UNITS = 800.0
+"""The device's clock is read off its promptest block of the last two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +24,12 @@ class Tick:
     Attributes:
         consumed: Units that it took.
         stalled: Whether it had stood still before, or never ran.
+        late: How much later it came than by its own clock.
     """
 
     consumed: float
     stalled: bool
+    late: float = 0.0
 
 
 class DeviceTicks:
@@ -31,6 +38,8 @@ class DeviceTicks:
     def __init__(self) -> None:
         self._now: float | None = None
         self._block = 0.0
+        self._taken = 0.0
+        self._clock = SlidingMin(CLOCK_UNITS)
         self.held = 0.0
 
     def call(self, now: float, held_units: float) -> Tick | None:
@@ -51,7 +60,11 @@ class DeviceTicks:
         stalled = now - before - consumed > STALL_UNITS
         if consumed:
             self._block = consumed
-        return Tick(consumed, stalled)
+        if stalled:
+            self._clock.restart()
+        self._taken += consumed
+        behind = now - self._taken
+        return Tick(consumed, stalled, behind - self._clock.push(now, behind))
 
     def made(self, units: float) -> None:
         """The executor made `units`."""

@@ -193,3 +193,56 @@ def test_the_target_is_computed_ten_times_a_second() -> None:
     assert not estimator.update(39.0)
     assert estimator.update(40.0)
     assert estimator.update(-1e6)
+
+
+def test_what_was_only_supposed_in_the_beginning_is_not_taken_exactly() -> None:
+    feed = Feed(start_units=8)
+    assert feed.estimator.needed == 6
+    feed.frames(200)
+    feed.frames(4, late=10)
+    feed.frames(20)
+    assert feed.estimator.needed == feed.estimator.spread == 10
+
+
+def test_frames_that_came_while_the_device_stood_still_too_are_not_late() -> None:
+    late, excused = Feed(), Feed()
+    for feed in (late, excused):
+        feed.frames(100)
+        feed.frames(1, late=20)
+    excused.estimator.excuse(excused.now, 18.0)
+    for feed in (late, excused):
+        feed.frames(20)
+    assert late.estimator.spread == 20
+    assert excused.estimator.spread == 2
+
+
+def test_frames_that_came_before_the_device_was_due_are_not_excused() -> None:
+    feed = Feed()
+    feed.frames(100)
+    feed.frames(1, late=20)
+    feed.estimator.excuse(feed.now + 8, 8.0)
+    feed.frames(20)
+    assert feed.estimator.spread == 20
+
+
+def test_an_excuse_makes_no_frame_quicker_than_the_quickest() -> None:
+    feed = Feed()
+    feed.frames(100)
+    feed.frames(1, late=4)
+    feed.estimator.excuse(feed.now, 60.0)
+    feed.frames(300)
+    assert feed.estimator.base == feed.offset
+    assert feed.estimator.spread == 0
+
+
+def test_neighbours_that_come_late_are_one_event() -> None:
+    feed = Feed()
+    feed.frames(20)
+    assert feed.estimator.late_events(4.0) == 0
+    for _ in range(2):
+        feed.frames(3, late=10)
+        feed.frames(10)
+    assert feed.estimator.late_events(4.0) == 2
+    assert feed.estimator.late_events(12.0) == 0
+    feed.frames(110)
+    assert feed.estimator.late_events(4.0) == 0

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+import pytest
+
 from voicestream.core.playout.patience import (
     CUT_PATIENCE_UNITS,
     EXPANSION_PATIENCE_UNITS,
     FAR_UNITS,
     FORGET_UNITS,
-    SHORT_UNITS,
+    PRESSING_LATE,
     Patience,
 )
 
 
-def first_urgent(change: float, *, step: float = 8.0, distance: float = 2.0) -> float:
+def first_urgent(change: float, *, step: float = 8.0, distance: float = 16.0, late: int = 0) -> float:
     patience = Patience()
     now = 1000.0
-    while not patience.urgent(now, change, distance):
+    while not patience.urgent(now, change, distance, late):
         now += step
-        assert now < 10_000
+        assert now < 50_000
     return now - 1000.0
 
 
-def test_a_lasting_wish_becomes_urgent_sooner_for_more_delay_than_for_less() -> None:
+def test_a_wish_for_more_delay_becomes_urgent_in_the_end() -> None:
     assert first_urgent(+4) == EXPANSION_PATIENCE_UNITS
-    assert first_urgent(-4) == CUT_PATIENCE_UNITS
 
 
-def test_what_is_far_off_is_urgent_at_once() -> None:
-    assert first_urgent(+4, distance=SHORT_UNITS) == 0
-    assert first_urgent(-4, distance=FAR_UNITS) == 0
+@pytest.mark.parametrize(
+    ("distance", "patience"), [(FAR_UNITS, 0.0), (FAR_UNITS / 2, CUT_PATIENCE_UNITS), (FAR_UNITS / 4, 3 * CUT_PATIENCE_UNITS)]
+)
+def test_the_nearer_the_longer_a_cut_waits_for_a_pause(distance: float, patience: float) -> None:
+    assert first_urgent(-4, distance=distance) == patience
+
+
+def test_where_there_is_nothing_to_be_cut_it_never_presses() -> None:
+    assert not Patience().urgent(1e9, -4, 0.0, 0)
+
+
+def test_what_comes_late_again_and_again_presses_and_what_did_so_twice_does_not() -> None:
+    assert first_urgent(+4, late=PRESSING_LATE) == 0
+    assert first_urgent(+4, late=PRESSING_LATE - 1) == EXPANSION_PATIENCE_UNITS
 
 
 def test_a_wish_that_turns_or_pauses_begins_anew() -> None:
     patience = Patience()
-    assert not patience.urgent(0.0, +4, 1.0)
-    assert not patience.urgent(EXPANSION_PATIENCE_UNITS, -4, 1.0)
-    assert not patience.urgent(EXPANSION_PATIENCE_UNITS + 8, +4, 1.0)
-    assert not patience.urgent(2 * EXPANSION_PATIENCE_UNITS + FORGET_UNITS + 9, +4, 1.0)
+    assert not patience.urgent(0.0, +4, 16.0, 0)
+    assert not patience.urgent(EXPANSION_PATIENCE_UNITS, -4, 16.0, 0)
+    assert not patience.urgent(EXPANSION_PATIENCE_UNITS + 8, +4, 16.0, 0)
+    assert not patience.urgent(2 * EXPANSION_PATIENCE_UNITS + FORGET_UNITS + 9, +4, 16.0, 0)

@@ -57,3 +57,15 @@ def test_what_is_left_after_a_block_is_known() -> None:
     assert ticks.left == 0
     ticks.made(10)
     assert ticks.left == 2
+
+
+def test_a_late_block_is_told_by_the_clock_of_the_promptest() -> None:
+    ticks = DeviceTicks()
+    ticks.call(0.0, 0.0)
+    late = []
+    for now in (8.0, 16.0, 30.0, 32.0, 40.0):
+        ticks.made(8)
+        tick = ticks.call(now, 0.0)
+        assert tick is not None
+        late.append(tick.late)
+    assert late == [0.0, 0.0, 6.0, 0.0, 0.0]

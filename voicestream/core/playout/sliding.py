@@ -1,0 +1,35 @@
+"""The least value of late."""
+
+from __future__ import annotations
+
+from collections import deque
+
+__all__ = ["SlidingMin"]
+
+
+class SlidingMin:
+    """Least value of the last `span` of a growing position."""
+
+    __slots__ = ("_items", "_span")
+
+    def __init__(self, span: float) -> None:
+        self._span = span
+        self._items: deque[tuple[float, float]] = deque()
+
+    def push(self, position: float, value: float) -> float:
+        """Add `value` at `position`; returns the least now."""
+        while self._items and self._items[-1][1] >= value:
+            self._items.pop()
+        self._items.append((position, value))
+        while self._items[0][0] < position - self._span:
+            self._items.popleft()
+        return self._items[0][1]
+
+    def restart(self) -> None:
+        """Forget all values."""
+        self._items.clear()
+
+    @property
+    def value(self) -> float | None:
+        """The least; None without any."""
+        return self._items[0][1] if self._items else None
