@@ -357,9 +357,8 @@ def test_jitter_that_sets_in_is_met_within_seconds(seed: int) -> None:
 @one_run_per_seed()
 def test_a_single_spike_of_200_ms_is_forgotten_within_5_s(seed: int) -> None:
     r = run(speech(random.Random(seed), 40, delay=lambda t: max(0.0, 0.2 - (t - 20)) if 20 <= t < 20.2 else 0.0), seed, until=40)
-    before = r.delay_ms(15, 20)
     assert r.concealed(19, 21) <= 0.11, r.summary(19, 21)
-    assert r.delay_ms(25, 30) <= before + 12, r.summary(25, 30)
+    assert r.buffering_ms(25, 30) <= 35, r.summary(25, 30)  # what a quiet link is allowed
     assert r.playout.account.frames_expired == 0, r.summary()
 
 

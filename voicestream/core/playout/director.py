@@ -11,6 +11,7 @@ from voicestream.core.playout.account import ConcealmentRun
 from voicestream.core.playout.buffer import Entry
 from voicestream.core.playout.control import StretchControl
 from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
+from voicestream.core.playout.due import is_due
 from voicestream.core.playout.intake import Intake
 from voicestream.core.playout.patience import Patience
 from voicestream.core.playout.ticks import DeviceTicks, Tick
@@ -25,18 +26,11 @@ DRY_UNITS = 800
 FINISH_UNITS = 120.0
 """Wait for a missing end of the track (300 ms, or the lookahead if that is longer)."""
 
-PAUSE_UNITS = 200.0
-"""A coded pause in a prefetched talkspurt is kept when it is shorter than this (500 ms)."""
-
 HUSH_BYTES = 2
 """A frame so small says that the source fell silent (Opus under DTX): a gap behind it is no loss."""
 
 STANDSTILL_UNITS = 40.0
 """After so much concealment what comes may be too old to be worth playing (100 ms)."""
-
-FIRST_WAIT_UNITS = 12.0
-"""What lacks when the first frame comes is waited for up to this (30 ms): soon enough to be the first sound, and a wait costs no
-sound. The rest is lengthened."""
 
 EXCUSED_UNITS = 4.0
 """A device that is so much later than by its clock (10 ms) stood still, and with it perhaps the thread that receives."""
@@ -140,23 +134,11 @@ class Director:
             else:
                 return self._bridge(front)
         front = intake.front()
-        if front is not None and self._is_due(front):
+        if front is not None and is_due(front, self._intake, self._now, self._silence, idle=self.idle):
             return self._start(front)
         if front is None:
             self._check_finish()
         return self._piece(Silence(self._ticks.need))
-
-    def _is_due(self, front: Entry) -> bool:
-        """Whether the talkspurt that waits begins now."""
-        delay = self._intake.delay
-        if self._intake.gate.is_ahead(front.pts):
-            if self._state is _State.IDLE:
-                return True
-            pause = front.pts - self._intake.playhead
-            return self._silence + 0.5 >= pause or self._silence >= PAUSE_UNITS or pause - self._silence > 2 * self._intake.delay.ceiling
-        # Silence may be as long as one likes: the moment to set the delay for free.
-        wanted = min(delay.spread, FIRST_WAIT_UNITS) if self._state is _State.IDLE else delay.target
-        return delay.base is None or self._now - front.end - delay.base >= wanted
 
     def _start(self, front: Entry) -> Pending:
         fresh = self._state is _State.IDLE
