@@ -1,9 +1,16 @@
-"""Hypothesis profiles: `ci` is repeatable, `dev` explores anew, `nightly` explores long (HYPOTHESIS_PROFILE selects)."""
+"""What tests of all kinds share.
+
+Hypothesis profiles: `ci` is repeatable, `dev` explores anew, `nightly` explores long (HYPOTHESIS_PROFILE selects).
+"""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -11,3 +18,36 @@ settings.register_profile("ci", derandomize=True, max_examples=60, print_blob=Tr
 settings.register_profile("dev", max_examples=100, print_blob=True, **_COMMON)
 settings.register_profile("nightly", max_examples=5000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def _check_qlog(header: Mapping[str, Any], events: list[dict[str, Any]]) -> None:
+    """The required fields of QlogFileSeq, TraceSeq, VantagePoint, ReferenceTime and Event in the main schema's CDDL."""
+    assert header["file_schema"] == "urn:ietf:params:qlog:file:sequential"
+    assert header["serialization_format"] == "application/qlog+json-seq"
+    assert isinstance(header.get("title", ""), str)
+    trace = header["trace"]
+    schemas = trace["event_schemas"]
+    assert schemas
+    assert all(isinstance(uri, str) and ":" in uri for uri in schemas)
+    assert trace["vantage_point"]["type"] in {"client", "server", "network", "unknown"}
+    common = trace["common_fields"]
+    assert common["time_format"] == "relative_to_epoch"
+    reference = common["reference_time"]
+    assert reference["clock_type"] == "monotonic"
+    assert reference["epoch"] == "unknown"  # required with a monotonic clock
+    time.strptime(reference["wall_clock_time"][:19], "%Y-%m-%dT%H:%M:%S")
+    assert isinstance(common.get("group_id", ""), str)
+    for event in events:
+        assert isinstance(event["time"], int | float)
+        assert event["time"] >= 0
+        namespace, _, kind = event["name"].partition(":")
+        assert any(namespace in uri for uri in schemas)
+        assert kind
+        assert ":" not in kind
+        assert isinstance(event["data"], dict)
+
+
+@pytest.fixture
+def check_qlog() -> Callable[[Mapping[str, Any], list[dict[str, Any]]], None]:
+    """Checks header and events of a trace."""
+    return _check_qlog

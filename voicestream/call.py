@@ -48,7 +48,7 @@ class Call:
         self._parts = parts
 
     def __repr__(self) -> str:
-        return f"<Call {self.session_id[:8]} {self.path} {'closed' if self.closed else 'open'}>"
+        return f"<Call {self.session_id[:8]} {self.path.partition('?')[0]} {'closed' if self.closed else 'open'}>"
 
     async def __aenter__(self) -> Call:
         return self

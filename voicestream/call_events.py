@@ -47,6 +47,13 @@ class CallEvent:
     track: int | None = None
     at: float | None = None
 
+    def __repr__(self) -> str:
+        """Without what an application said: that does not belong into a log."""
+        own = self.kind not in ("json", "text", "bytes")
+        told = {"data": self.data, "event_id": self.event_id, "order": self.order, "track": self.track, "at": self.at}
+        parts = [f"{name}={value!r}" for name, value in told.items() if value not in (None, 0) and (own or name != "data")]
+        return f"CallEvent({', '.join([f'kind={self.kind!r}', *parts])})"
+
 
 def encode_event(data: object) -> tuple[EventKind, bytes]:
     """Turn an application's object into kind and payload.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -43,8 +43,8 @@ class AudioBlock:
 
     pts: float
     duration_ms: float
-    pcm: NDArray[np.int16] | None = None
-    payload: bytes | None = None
+    pcm: NDArray[np.int16] | None = field(default=None, repr=False)
+    payload: bytes | None = field(default=None, repr=False)
     gap: bool = False
     replayed: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from voicestream.codepoints import CodecId
@@ -47,7 +47,7 @@ class CallInfo:
 
     authority: str
     path: str
-    metadata: bytes
+    metadata: bytes = field(repr=False)
     remote_address: tuple[str, int]
     session_id: bytes
 

@@ -9,6 +9,7 @@ from voicestream.call_context import CallContext
 from voicestream.call_events import CallEvent, EventInbox
 from voicestream.call_frames import FrameReader
 from voicestream.call_link import CallLink
+from voicestream.call_log import Journal
 from voicestream.call_options import CallOptions
 from voicestream.call_reader import CallReader
 from voicestream.call_sender import CallSender
@@ -31,6 +32,7 @@ from voicestream.events import (
     RemoteFinished,
     Resumed,
 )
+from voicestream.observe import CallTrace
 
 if TYPE_CHECKING:
     from voicestream.core.playout import OrderedAccount, Playout
@@ -50,6 +52,7 @@ class CallParts:
         "context",
         "ending",
         "inbox",
+        "journal",
         "link",
         "lost_at",
         "options",
@@ -65,6 +68,7 @@ class CallParts:
         self.ending = ending
         self.options = options
         self.lost_at: float | None = None
+        self.journal: Journal | None = None
         self.context = CallContext()
         self.attendant: asyncio.Task[None] | None = None
         self.voice_track = options.voice_track.track_id
@@ -139,6 +143,8 @@ class CallParts:
         await self.link.wait_closed()
         if self.attendant is not None and not self.attendant.done():
             await asyncio.wait([self.attendant])
+        if isinstance(self.options.observer, CallTrace):
+            await asyncio.to_thread(self.options.observer.flush)
 
     def close_now(self, code: int, reason: str) -> None:
         """End the session without waiting."""
@@ -207,6 +213,8 @@ class CallParts:
                     self.inbox.put(CallEvent(kind="gave_up", data={"code": event.code, "reason": event.reason}))
                 self._ended = self.link.now()
                 self.ending.set(event)
+                if self.journal is not None:
+                    self.journal.closed(self, event)
                 self.sender.on_closed()
                 self.inbox.wake()
             case _:

@@ -15,6 +15,7 @@ from voicestream.client_dialing import Dialing, dial
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits, RateConfig, Track
 from voicestream.errors import CertificateError, ConnectError, RejectedError
+from voicestream.observe import Traces
 from voicestream.quic.configuration import ClientTls
 from voicestream.trace import Observer
 from voicestream.uri import parse_uri
@@ -76,7 +77,9 @@ class connect:
         replay_ms: How much of what was received before a break `frames` gives once more after it, marked; 0 to 2000.
         resume_timeout: Seconds without a path after which the call is given up, more than 0 and at most 300; None for as long as
             the server keeps the session.
-        observer: Takes trace records of the call.
+        trace: File, or folder that there is, for a record of what the call did and why (qlog's form; see `spec/trace.md`). No token,
+            audio or content of an event is in it.
+        observer: Takes the same records as they come.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it. At once; what follows is raised when the
@@ -84,7 +87,7 @@ class connect:
         CertificateError: The server's certificate is not the one asked for. No byte of the application was sent.
         RejectedError: The server declined.
         ConnectError: The host is unknown, does not answer, refuses, or does not speak the protocol.
-        OSError: `cafile` cannot be read.
+        OSError: `cafile` cannot be read, or `trace` cannot be written.
     """
 
     def __init__(
@@ -115,9 +118,10 @@ class connect:
         resume: bool = True,
         replay_ms: int = 0,
         resume_timeout: float | None = None,
+        trace: str | os.PathLike[str] | None = None,
         observer: Observer | None = None,
     ) -> None:
-        target = parse_uri(uri)
+        target, authorities = parse_uri(uri), None if cafile is None else Path(cafile)
         options = call_options(
             sample_rate_hz=sample_rate_hz,
             channels=channels,
@@ -135,16 +139,13 @@ class connect:
             metadata=metadata,
             observer=observer,
         )
-        authorities = None if cafile is None else Path(cafile)
-        tls = ClientTls(server_name=server_name or target.host, cafile=authorities, pin=pin, insecure=insecure)
         self._dialing = Dialing(
-            target=target, options=options, tls=tls,
+            target=target, options=options, resume=resume, replay_ms=replay_ms, resume_timeout=resume_timeout,
+            tls=ClientTls(server_name=server_name or target.host, pin=pin, insecure=insecure, cafile=authorities),
             token=as_bytes("token", token, 2048),
             route_token=route_token,
             open_timeout=open_timeout,
-            resume=resume,
-            replay_ms=replay_ms,
-            resume_timeout=resume_timeout,
+            traces=None if trace is None else Traces(trace, "client"),
         )
         self._call: Call | None = None
 

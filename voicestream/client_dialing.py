@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from voicestream.call import Call
 from voicestream.call_link import CallLink
+from voicestream.call_log import Journal
 from voicestream.call_options import CallInfo, CallOptions
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
@@ -15,6 +16,7 @@ from voicestream.client_keeper import Keeper, Redial
 from voicestream.codepoints import error_name
 from voicestream.errors import ConnectError, RejectedError
 from voicestream.events import Accepted, Closed, Rejected
+from voicestream.observe import Traces
 from voicestream.quic.aio import ClientTransport
 from voicestream.quic.configuration import ClientTls
 from voicestream.quic.endpoint import Connection
@@ -38,17 +40,19 @@ class Dialing:
         resume: Take the session up again when its path is lost.
         replay_ms: How much of what was received before a break is wanted once more.
         resume_timeout: Seconds without a path after which the call is given up; None for what the server grants.
+        traces: Where a trace of the call goes, if one is wanted.
     """
 
     target: CallUri
     options: CallOptions
     tls: ClientTls
-    token: bytes
-    route_token: bytes | None
+    token: bytes = field(repr=False)
+    route_token: bytes | None = field(repr=False)
     open_timeout: float
     resume: bool = True
     replay_ms: int = 0
     resume_timeout: float | None = None
+    traces: Traces | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.open_timeout <= 600:
@@ -107,6 +111,20 @@ class _Answer:
 
 async def dial(dialing: Dialing) -> Call:
     """Open a call; see `voicestream.client.connect`."""
+    if dialing.traces is None:
+        return await _dial(dialing)
+    dialing.traces.check()
+    trace = dialing.traces.begin(dialing.options.observer)
+    try:
+        return await _dial(replace(dialing, options=replace(dialing.options, observer=trace)))
+    except BaseException as error:
+        trace.record(asyncio.get_running_loop().time(), "session:failed", {"reason": str(error) or type(error).__name__})
+        trace.end()
+        await asyncio.to_thread(trace.flush)
+        raise
+
+
+async def _dial(dialing: Dialing) -> Call:
     target = dialing.target
     loop = asyncio.get_running_loop()
     deadline = loop.time() + dialing.open_timeout
@@ -151,6 +169,7 @@ async def dial(dialing: Dialing) -> Call:
         remote_address=_remote(transport.connection),
         session_id=word.session_id,
     )
+    answer.parts.journal = Journal(info, "client", dialing.options)
     return Call(info, answer.parts)
 
 

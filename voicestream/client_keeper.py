@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from voicestream.call_events import CallEvent
 from voicestream.call_link import CallLink
@@ -40,7 +40,7 @@ class Redial:
     port: int
     tls: ClientTls
     limits: Limits
-    route_token: bytes | None
+    route_token: bytes | None = field(repr=False)
     resume: bool
     replay_ms: int
     timeout: float | None
@@ -107,6 +107,7 @@ class Keeper:
         for step in steps:
             if self._ending.closed and step is not Step.STOP_DIAL:
                 return
+            self._record(step)
             if step is Step.DIAL:
                 if self._keeper.watch.attempts == 1:
                     self._parts.inbox.put(CallEvent(kind="resuming"))
@@ -117,6 +118,20 @@ class Keeper:
                 self._parts.tell_lost(self._keeper.watch.lost_since)
             elif step is not Step.GAVE_UP:
                 self._parts.tell_path(step.value)
+
+    def _record(self, step: Step) -> None:
+        observer = self._parts.options.observer
+        if observer is None:
+            return
+        watch = self._keeper.watch
+        with self._link.locked():
+            now = self._link.now()
+            if step is Step.DIAL:
+                observer.record(now, "path:dial", {"attempt": watch.attempts, "reason": "the path is lost"})
+            elif step is Step.STOP_DIAL:
+                observer.record(now, "path:dial_stopped", {"attempt": watch.attempts, "reason": "no answer, or none is needed"})
+            else:
+                observer.record(now, "path:state", {"state": step.value, "dials": watch.attempts})
 
     def _stop_dial(self) -> None:
         if self._dial is not None:
@@ -135,6 +150,8 @@ class Keeper:
         if dial.cancelled() or dial.exception() is not None:
             logger.debug("the dial for a resumption failed: %s", None if dial.cancelled() else dial.exception())
             with self._link.locked():
+                if self._parts.options.observer is not None:
+                    self._parts.options.observer.record(self._link.now(), "path:dial_failed", {"attempt": self._keeper.watch.attempts})
                 steps = self._keeper.dial_failed(self._link.now(), self._transport.connection)
             self._do(steps)
 

@@ -216,7 +216,7 @@ class SessionConfig:
     bitrate_bps: int = 40000
     retain_s: float = 30.0
     session_lifetime_s: float = 300.0
-    metadata: bytes = b""
+    metadata: bytes = field(default=b"", repr=False)
     grease: bool = True
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from voicestream.codepoints import EventKind
 
@@ -34,8 +34,8 @@ class HelloReceived:
 
     authority: str
     path: str
-    token: bytes
-    metadata: bytes
+    token: bytes = field(repr=False)
+    metadata: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class Accepted:
     """Client: the server took the call. Audio may flow."""
 
     session_id: bytes
-    metadata: bytes
+    metadata: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ class Rejected:
     code: int
     reason: str
     uri: str | None
-    route_token: bytes | None
+    route_token: bytes | None = field(repr=False)
     retry_after: float | None
 
 
@@ -64,7 +64,7 @@ class EventReceived:
     kind: EventKind | int
     event_id: int
     order: int
-    payload: bytes
+    payload: bytes = field(repr=False)
     track: int | None
     pts: int | None
 
@@ -126,7 +126,7 @@ class GoingAway:
 
     reason: str
     uri: str | None
-    route_token: bytes | None
+    route_token: bytes | None = field(repr=False)
     retry_after: float | None
 
 
@@ -170,7 +170,7 @@ class ResumeReceived:
     session_id: bytes
     authority: str
     path: str
-    token: bytes
+    token: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

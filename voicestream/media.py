@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["MediaFrame", "SourceKind"]
 
@@ -35,7 +35,7 @@ class MediaFrame:
     track: int = 0
     pts: int
     units: int
-    payload: bytes
+    payload: bytes = field(repr=False)
     clear_number: int = 0
     talkspurt_start: bool = False
     talkspurt_end: bool = False

@@ -12,6 +12,7 @@ from typing import Literal
 from voicestream.call import Call
 from voicestream.call_options import call_options
 from voicestream.config import Limits, RateConfig, Track
+from voicestream.observe import Traces
 from voicestream.quic.configuration import ServerTls
 from voicestream.server_admission import Authenticate
 from voicestream.server_calls import ServerCalls
@@ -112,11 +113,14 @@ class serve:
         metadata: Bytes that clients get when `authenticate` returns None, at most 4096.
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         drain_timeout: Seconds that handlers get when the server closes.
-        observer: Takes trace records of the calls.
+        trace: Folder that there is, for a record of what each call did and why: a file for each (qlog's form; see `spec/trace.md`),
+            named by session and vantage point. No token, audio or content of an event is in it.
+        observer: Takes the same records as they come.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it.
-        OSError: When the server starts: the port is taken, the address is not one of this machine, a file cannot be read.
+        OSError: When the server starts: the port is taken, the address is not one of this machine, a file cannot be read, there is
+            no folder for `trace`.
     """
 
     def __init__(
@@ -145,6 +149,7 @@ class serve:
         metadata: str | bytes = b"",
         finish_timeout: float = 5.0,
         drain_timeout: float = 10.0,
+        trace: str | PathLike[str] | None = None,
         observer: Observer | None = None,
     ) -> None:
         if not callable(handler):
@@ -171,13 +176,17 @@ class serve:
         self._address = (host, port)
         self._drain_timeout = drain_timeout
         self._store = store
+        self._trace = trace
         self._server: Server | None = None
 
     def __await__(self) -> Generator[object, None, Server]:
         return self._start().__await__()
 
     async def _start(self) -> Server:
-        calls = ServerCalls(self._rules, self._store)
+        traces = None if self._trace is None else Traces(self._trace, "server")
+        if traces is not None:
+            traces.check()
+        calls = ServerCalls(self._rules, self._store, traces)
         await calls.listen(*self._address, self._tls)
         return Server(calls, self._drain_timeout)
 

@@ -12,6 +12,7 @@ from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode
 from voicestream.core.resume import TokenSealer
 from voicestream.events import ResumeReceived
+from voicestream.observe import Traces
 from voicestream.quic.aio import Link, ServerTransport
 from voicestream.quic.configuration import ServerTls
 from voicestream.quic.session_homes import SessionHomes
@@ -38,6 +39,7 @@ class ServerCalls:
         "_links",
         "_receptions",
         "_rules",
+        "_traces",
         "_transport",
         "_writer",
         "_writing",
@@ -45,8 +47,9 @@ class ServerCalls:
         "closed",
     )
 
-    def __init__(self, rules: Rules, store: SessionStore | None = None) -> None:
+    def __init__(self, rules: Rules, store: SessionStore | None = None, traces: Traces | None = None) -> None:
         self._rules = rules
+        self._traces = traces
         self._writer = None if store is None else StoreWriter(store)
         self._writing: asyncio.Task[None] | None = None
         self._transport: ServerTransport | None = None
@@ -72,7 +75,8 @@ class ServerCalls:
         sealer = TokenSealer(os.urandom(32))
 
         def new_session() -> ServerSession:
-            return ServerSession(options.session, sealer=sealer, entropy=os.urandom, observer=options.observer)
+            observer = options.observer if self._traces is None else self._traces.begin(options.observer)
+            return ServerSession(options.session, sealer=sealer, entropy=os.urandom, observer=observer)
 
         try:
             self._transport = await ServerTransport.listen(
@@ -103,6 +107,8 @@ class ServerCalls:
                 transport.abort()
                 self.closed.set()
                 await self._end_writing()
+                if self._traces is not None:
+                    await asyncio.to_thread(self._traces.flush)
 
     async def _end_writing(self) -> None:
         if self._writing is None or self._writer is None:

@@ -6,15 +6,16 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
 from voicestream.call import Call
 from voicestream.call_link import CallLink
+from voicestream.call_log import Journal
 from voicestream.call_options import CallInfo, CallOptions
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
-from voicestream.codepoints import ErrorCode, error_name
+from voicestream.codepoints import ErrorCode
 from voicestream.errors import CallClosed, ProtocolError, RejectedError, StateError
 from voicestream.events import Closed, HelloReceived, ResumeReceived
 from voicestream.quic.aio import Link
@@ -250,6 +251,7 @@ class Reception:
         with self._link.verbs() as (session, now):
             cast(ServerSession, session).accept(now, metadata=metadata, identity=_identity(hello))
             session_id = session.session_id
+            options = replace(self._rules.options, observer=session.observer)
             self._sessions.accepted(self, self._link)
         info = CallInfo(
             authority=hello.authority,
@@ -258,7 +260,8 @@ class Reception:
             remote_address=self._address,
             session_id=session_id or b"",
         )
-        parts = CallParts(self._link, self._ending, self._rules.options)
+        parts = CallParts(self._link, self._ending, options)
+        parts.journal = Journal(info, "server", options)
         self._parts = parts
         parts.context.on_change = lambda: self._sessions.changed(self)
         self._sessions.changed(self)
@@ -266,7 +269,6 @@ class Reception:
         return self.call, parts
 
     async def _handle(self, call: Call, parts: CallParts) -> None:
-        logger.info("call %s opened: %s from %s", call.session_id[:8], call.path, self._address[0])
         try:
             await self._rules.handler(call)
             await self._finish(call, parts)
@@ -281,8 +283,6 @@ class Reception:
             self._fail(call, parts)
         except Exception:
             self._fail(call, parts)
-        finally:
-            self._log_end(call)
 
     def _fail(self, call: Call, parts: CallParts) -> None:
         logger.exception("call %s: the handler failed", call.session_id[:8])
@@ -295,20 +295,6 @@ class Reception:
                 await call.finish(self._rules.finish_timeout, track=track)
             except TimeoutError:
                 logger.info("call %s: the client had not played all within %g s", call.session_id[:8], self._rules.finish_timeout)
-
-    def _log_end(self, call: Call) -> None:
-        stats = call.stats()
-        code, reason = stats.close_code, call.close_reason
-        logger.info(
-            "call %s closed: %s%s; %.1f s, %d frames sent, %d received, %.2f %% concealed",
-            call.session_id[:8],
-            "NO_ERROR" if code is None else error_name(code),
-            f" ({reason})" if reason else "",
-            stats.duration_s,
-            stats.sent.frames,
-            stats.received.frames,
-            100 * stats.playout.concealed_share,
-        )
 
 
 def _identity(hello: HelloReceived) -> bytes:

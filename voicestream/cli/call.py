@@ -18,7 +18,7 @@ from voicestream.audio.files import WavWriter, load_wav, read_wav
 from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
 from voicestream.cli.errors import user_values
 from voicestream.cli.meter import Meter
-from voicestream.cli.options import Commands, add_coding, bitrates, bounded, fingerprint
+from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
 from voicestream.config import PTS_UNIT_MS
 from voicestream.errors import AudioError, InsecureWarning
@@ -51,6 +51,7 @@ def add_command(commands: Commands) -> None:
     add_coding(parser)
     parser.add_argument("--lookahead-ms", type=bounded(20, 500, "ms"), default=150, metavar="MS", help="deepest playout buffer (150)")
     parser.add_argument("--dtx", action="store_true", help="send almost nothing in silence")
+    add_trace(parser)
     parser.add_argument("--json", action="store_true", help="print the call's figures as JSON in the end")
     parser.set_defaults(run=run)
 
@@ -113,6 +114,7 @@ def _connecting(options: argparse.Namespace, rate: int) -> voicestream.connect:
         frame_ms=options.frame_ms,
         lookahead_ms=options.lookahead_ms,
         dtx=options.dtx,
+        trace=options.trace,
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from voicestream.config import FRAME_MS_CHOICES, RateConfig
 from voicestream.quic.certificates import parse_fingerprint
 
-__all__ = ["Commands", "add_coding", "bounded", "fingerprint"]
+__all__ = ["Commands", "add_coding", "add_trace", "bitrates", "bounded", "fingerprint"]
 
 Commands = Any  # argparse's _SubParsersAction has no public name
 
@@ -55,3 +56,15 @@ def add_coding(parser: argparse.ArgumentParser) -> None:
         help="highest codec bitrate, 8000 to 64000; the network's state may lower it (begins at 40000, goes up to 64000)",
     )
     parser.add_argument("--frame-ms", type=int, choices=FRAME_MS_CHOICES, default=20, help="length of a frame (20)")
+
+
+def add_trace(parser: argparse.ArgumentParser) -> None:
+    """Where a trace of each call goes."""
+    parser.add_argument("--trace", type=_folder, metavar="DIR", help="write what each call did and why into a file in this folder (qlog)")
+
+
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return path

@@ -19,7 +19,7 @@ from voicestream.audio.files import WavWriter, read_wav
 from voicestream.cli.cert import LOCAL_NAMES
 from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
 from voicestream.cli.errors import sentence, user_values
-from voicestream.cli.options import Commands, add_coding, bitrates, bounded
+from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded
 from voicestream.cli.signals import polite_stop
 from voicestream.errors import CallClosed, VoiceStreamError
 from voicestream.quic.certificates import make_certificate, write_certificate
@@ -111,6 +111,7 @@ def add_command(commands: Commands) -> None:
     speech.add_argument("--play", type=Path, metavar="FILE", help="say a WAV file to every caller")
     parser.add_argument("--record", type=Path, metavar="DIR", help="write a WAV file of what every caller says")
     add_coding(parser)
+    add_trace(parser)
     parser.add_argument("--once", action="store_true", help="end after the first call")
     parser.add_argument("--json", action="store_true", help="a line of JSON on stdout for everything that happens")
     parser.set_defaults(run=run, parser=parser)
@@ -148,6 +149,7 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
             bitrate_bps=bitrate_bps,
             rate=allowed,
             frame_ms=options.frame_ms,
+            trace=options.trace,
         )
         with user_values():
             opened = await serving

@@ -7,7 +7,7 @@ one, read one or change one. Its content is of use to servers with the same key 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -41,7 +41,7 @@ class ResumeToken:
 
     session_id: bytes
     generation: int
-    identity: bytes = b""
+    identity: bytes = field(default=b"", repr=False)
     expires_at: int
 
 

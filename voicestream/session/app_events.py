@@ -55,6 +55,7 @@ class AppEvents:
         self._next_order += ordered  # VS-7.3-1
         self._hub.counts.events_sent += 1
         self._hub.counts.event_bytes_sent += len(payload)
+        self._hub.record(now, "event:sent", event_id=event_id, kind=kind, order=order, bytes=len(payload))
         return event_id
 
     def limit_rate(self) -> None:
@@ -82,6 +83,8 @@ class AppEvents:
         for header, payload in events:
             self._hub.counts.events_received += 1
             self._hub.counts.event_bytes_received += len(payload)
+            told = {"event_id": header.event_id, "kind": header.kind, "order": header.order, "bytes": len(payload)}
+            self._hub.record(now, "event:received", **told)
             self._hub.events.put(
                 EventReceived(
                     kind=_kind(header.kind),

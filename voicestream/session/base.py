@@ -221,7 +221,9 @@ class Session(Machine):
             ValueError: The track is not sent.
         """
         self._hub.require_open("finish")
-        self._tracks.sender(track).finish(now)
+        sender = self._tracks.sender(track)
+        sender.finish(now)
+        self._hub.record(now, "send:finish", track=track, pts=sender.timeline.next_pts)
 
     def update_settings(self, now: float, *, lookahead_ms: int | None = None, max_rate_bps: int | None = None) -> None:
         """Tell the far end of changed limits of this end: lookahead 0 to 500 ms, rate in bits per second on the wire.
@@ -243,6 +245,7 @@ class Session(Machine):
             ValueError: A value is out of its range.
         """
         self._hub.require_open("going_away")
+        self._hub.record(now, "session:going_away", by="own")
         self._hub.send(wire.GoingAway(parameters=elsewhere(reason, uri, route_token, retry_after)), now)
 
     def close(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "", may_resume: bool = False) -> None:

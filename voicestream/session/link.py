@@ -151,7 +151,7 @@ class Link:
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
                 if len(out) == 1 and planner.wants_pair(now):
-                    out.append(self._seal(recovery.companion(bundle), now))
+                    out.append(self._seal(recovery.companion(bundle, now), now))
         for bundle in recovery.alone(now, plan.bitrate_bps):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))

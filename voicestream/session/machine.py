@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode, MessageType
@@ -34,7 +34,7 @@ class Grant:
     """What the server gives with ACCEPT, so that the session can be taken up again. `lifetime` in seconds."""
 
     session_id: bytes
-    resume_token: bytes
+    resume_token: bytes = field(repr=False)
     generation: int
     lifetime: float
 
@@ -85,6 +85,11 @@ class Machine:
         """Whether the session is over."""
         return self._hub.is_closed
 
+    @property
+    def observer(self) -> Observer | None:
+        """Who takes trace records, if anybody does."""
+        return self._hub.observer
+
     # What comes in
 
     def receive_datagram(self, data: bytes, now: float) -> None:
@@ -130,6 +135,7 @@ class Machine:
         self._hub.outgoing.control.clear()
         self._tracks.detached(now)
         if before is not State.RESUMING:
+            self._hub.record(now, "session:path_lost", reason="the connection is gone or was left")
             self._hub.events.put(PathLost())
         self._lost_until = now + self._grant.lifetime
         return True
@@ -218,7 +224,8 @@ class Machine:
         self._grant = grant
         self._tracks.open(tracks)
         self._events.limit_rate()
-        self._planner.update(now)
+        self._hub.record(now, "session:opened", session_id=grant.session_id.hex(), lifetime_s=grant.lifetime, tracks=len(tracks))
+        self._planner.opened(now)
 
     def _take_early(self, now: float) -> None:
         self._link.opened(now)
@@ -236,6 +243,8 @@ class Machine:
         """
         self._lost_until = None
         self._hub.counts.resumes += 1
+        generation = None if self._grant is None else self._grant.generation
+        self._hub.record(now, "session:resumed", generation=generation, resumes=self._hub.counts.resumes)
         self._events.restart(parameters.next_event, now)
         self._tracks.resumed(parameters.held, parameters.replay_ms or 0, now)
 
@@ -248,6 +257,7 @@ class Machine:
 
     def _on_going_away(self, message: wire.GoingAway, now: float) -> None:
         parameters = message.parameters
+        self._hub.record(now, "session:going_away", by="peer")
         self._hub.events.put(
             GoingAway(
                 reason=parameters.reason or "",

@@ -61,7 +61,7 @@ class Planner:
         owing: After a break media is owed beside the live one, so that there is use for more.
     """
 
-    __slots__ = ("_hub", "_others_at", "_others_bits", "_probed_at", "_traced_at", "allocator", "estimator", "gauge", "owing")
+    __slots__ = ("_hub", "_others_at", "_others_bits", "_probed_at", "_rtt", "_traced_at", "allocator", "estimator", "gauge", "owing")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -73,6 +73,7 @@ class Planner:
         self._others_at = 0.0
         self._probed_at = -math.inf
         self._traced_at = -math.inf
+        self._rtt: float | None = None
 
     def _beginner(self) -> Estimator:
         start = 1.02 * wire_rate_bps(self.plan) / (1 - self._hub.config.rate.redundancy_share) + ASSUMED_OTHERS_BPS
@@ -99,6 +100,11 @@ class Planner:
 
     # What happens
 
+    def opened(self, now: float) -> None:
+        """Audio may flow: the plan to begin with is the first decision."""
+        self._record_plan(self.plan, now)
+        self._choose(now, None)
+
     def sent(self, datagram: SentDatagram, now: float, *, other_bytes: int, eliciting: bool) -> None:
         """A datagram leaves.
 
@@ -117,6 +123,7 @@ class Planner:
 
     def reported(self, feedback: Feedback, now: float, rtt: float | None, min_rtt: float | None) -> None:
         """A report came. `rtt` is the smoothed round trip, `min_rtt` that of the empty path."""
+        self._rtt = rtt
         samples = [_sample(datagram) for datagram in feedback.acked]
         self.estimator.feedback(now, samples, [datagram.number for datagram in feedback.lost], rtt or ASSUMED_RTT)
         self._choose(now, min_rtt)
@@ -220,7 +227,8 @@ class Planner:
             paused=self.plan.paused,
         )
         if changed:
-            self._hub.record(now, "bwe:quality", level=self.quality.value, target_bps=round(estimator.target_bps))
+            reason = "audio pauses" if self.plan.paused else "bitrate and loss"
+            self._hub.record(now, "bwe:quality", level=self.quality.value, target_bps=round(estimator.target_bps), reason=reason)
             self._hub.events.put(QualityChanged(level=self.quality.value, target_bps=round(estimator.target_bps)))
         if now - self._traced_at >= 0.1:
             self._traced_at = now
@@ -235,28 +243,13 @@ class Planner:
             delivered_bps=round(estimator.delivered_bps()),
             queue_ms=round(estimator.queue_delay * 1000, 1),
             loss=round(estimator.loss.share, 3),
+            rtt_ms=_ms(self._rtt),
             state=estimator.state.value,
         )
 
     def _tell(self, before: SendPlan, now: float) -> None:
+        self._record_plan(before, now)
         plan = self.plan
-        self._hub.record(
-            now,
-            "allocator:plan",
-            reason=self.allocator.reason,
-            audio_bps=round(self._audio_bps()),
-            bitrate_bps=plan.bitrate_bps,
-            frame_ms=plan.frame_ms,
-            bundle=plan.bundle,
-            inband_fec_percent=plan.inband_fec_percent,
-            paused=plan.paused,
-            protection=self.allocator.protection,
-            redundancy_share=plan.redundancy_share,
-            repair_interval=plan.repair_interval,
-            copy_bps=plan.copy_bps,
-            copy_offset_frames=plan.copy_offset_frames,
-            retransmit=plan.retransmit,
-        )
         if _codec(plan) != _codec(before):
             self._hub.events.put(
                 PlanChanged(
@@ -266,6 +259,32 @@ class Planner:
                     inband_fec_loss_percent=plan.inband_fec_percent,
                 )
             )
+
+    def _record_plan(self, before: SendPlan, now: float) -> None:
+        """The plan, what of it is new, and what it was chosen by."""
+        if self._hub.observer is None:
+            return
+        estimator = self.estimator
+        plan, old = dataclasses.asdict(self.plan), dataclasses.asdict(before)
+        changed = {name: [old[name], value] for name, value in plan.items() if value != old[name]}
+        by_rate = not changed or any(name in changed for name in ("bitrate_bps", "frame_ms", "bundle", "paused"))
+        self._hub.record(
+            now,
+            "allocator:plan",
+            reason=self.allocator.reason if by_rate else self.allocator.protection,
+            changed=changed,
+            audio_bps=round(self._audio_bps()),
+            target_bps=round(estimator.target_bps),
+            rtt_ms=_ms(self._rtt),
+            loss=round(estimator.loss.share, 3),
+            loss_burst=round(estimator.loss.mean_burst, 1),
+            protection=self.allocator.protection,
+            **plan,
+        )
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
 
 
 def _codec(plan: SendPlan) -> tuple[int, int, int, int]:

@@ -108,7 +108,7 @@ class Recovery:
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
             self._resend(out, bundle, now, headers=0)
-            self._repair(out, track, bundle, plan.repair_interval)
+            self._repair(out, track, bundle, now, plan.repair_interval)
         for frame in bundle.sources:
             out = self.outgoing[frame.track]
             out.encoder.add(Source(pts=frame.pts, flags=_flags(frame), payload=frame.payload))
@@ -116,7 +116,7 @@ class Recovery:
             out.newest_pts = frame.pts
             out.frames_since_repair += 1
 
-    def companion(self, bundle: Bundle) -> Bundle:
+    def companion(self, bundle: Bundle, now: float) -> Bundle:
         """What follows right behind a datagram of audio, to measure the path with something useful: see `redundant_frame`."""
         track = bundle.sources[-1].track
         pair = Bundle()
@@ -126,6 +126,7 @@ class Recovery:
         pair.frames.append(frame)
         pair.size += frame_size(frame)
         self.budget.spend(Tool.COPY, WIRE_OVERHEAD + pair.size)
+        self._hub.record(now, "recovery:copy_sent", track=track, pts16=frame.pts, reason="measures the path")
         return pair
 
     def redundant_frame(self, track: int, bundle: Bundle) -> RetransmissionFrame | None:
@@ -178,6 +179,7 @@ class Recovery:
         for first16, units in frame.ranges:
             first = unwrap(first16, next_pts)
             if first < next_pts:
+                self._hub.record(now, "recovery:asked_by_peer", track=frame.track, pts=first, units=units)
                 out.resends.asked(out.retained.within(first, min(units, next_pts - first)), now, rtt or ASSUMED_RTT)
 
     def void(self, track: int) -> None:
@@ -199,9 +201,10 @@ class Recovery:
             bundle.media.append((media.track, media.pts))
             self.budget.spend(Tool.RETRANSMISSION, size + headers)
             self.counts.retransmissions_sent += 1
+            self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=headers > 0, reason="asked for")
             headers = 0
 
-    def _repair(self, out: OutgoingRecovery, track: int, bundle: Bundle, interval: int) -> None:
+    def _repair(self, out: OutgoingRecovery, track: int, bundle: Bundle, now: float, interval: int) -> None:
         """A repair of frames in earlier datagrams, when the plan has one now and enough credit has grown."""
         if not interval or out.frames_since_repair < max(1, interval - REPAIR_HASTE) or not self.budget.allows(Tool.REPAIR, 1):
             return
@@ -222,6 +225,8 @@ class Recovery:
         out.frames_since_repair = 0
         self.budget.spend(Tool.REPAIR, size)
         self.counts.repairs_sent += 1
+        window = repair.window
+        self._hub.record(now, "recovery:repair_sent", track=track, newest_pts=window[0], frames=len(window), reason="the budget allows it")
 
     # In
 
@@ -236,14 +241,14 @@ class Recovery:
         into = self.incoming[media.track]
         into.missing.arrived(media.pts, media.units)
         if media.pts > older_end and not media.talkspurt_start:
-            self._hole(into, older_end, media.pts, now)
+            self._hole(media.track, into, older_end, media.pts, now)
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
         return into.decoder.source(Source(pts=media.pts, flags=_flags(media), payload=media.payload))
 
     def ended(self, track: int, end_pts: int, finish_pts: int, now: float) -> None:
         """The track ends at `finish_pts`, and media has come up to `end_pts`."""
         if finish_pts > end_pts:
-            self._hole(self.incoming[track], end_pts, finish_pts, now)
+            self._hole(track, self.incoming[track], end_pts, finish_pts, now)
 
     def on_repair(self, frame: RepairFrame, reference: int) -> list[Source]:
         """A repair has come; returns what it brings back."""
@@ -261,9 +266,14 @@ class Recovery:
     def asking(self, now: float, rtt: float | None) -> bool:
         """Whether there is something to ask the far end for now."""
         for track, into in self.incoming.items():
-            if into.missing and (due := into.missing.due(now, rtt or ASSUMED_RTT)):
+            if not into.missing:
+                continue
+            given_up = into.missing.given_up
+            due = into.missing.due(now, rtt or ASSUMED_RTT)
+            self._record_given_up(track, into, given_up, now, "too late to ask")
+            if due:
                 self._questions[track] = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in due))
-                self._hub.record(now, "recovery:missing", track=track, ranges=len(due))
+                self._hub.record(now, "recovery:asked", track=track, ranges=[list(one) for one in due], reason="missing, and in time")
         return bool(self._questions)
 
     def questions(self, room: int) -> list[MissingFrame]:
@@ -280,11 +290,18 @@ class Recovery:
         """When the next question is due, or None."""
         return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if into.missing])
 
-    def _hole(self, into: IncomingRecovery, first: int, end: int, now: float) -> None:
+    def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
+        if into.missing.given_up != before:
+            self._hub.record(now, "recovery:given_up", track=track, pieces=into.missing.given_up - before, reason=reason)
+
+    def _hole(self, track: int, into: IncomingRecovery, first: int, end: int, now: float) -> None:
+        self._hub.record(now, "recovery:hole", track=track, pts=first, units=end - first)
+        given_up = into.missing.given_up
         first = max(first, end - MAX_HOLE_UNITS)
         lookahead = self._hub.config.playout.lookahead_ms / 1000
         # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
         into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
+        self._record_given_up(track, into, given_up, now, "too many holes")
 
 
 def _flags(frame: MediaFrame | AudioFrame) -> int:

@@ -119,7 +119,7 @@ class Sender:
         overflowed = self.queue.overflowed
         self.queue.push(frame, now, ahead=ahead)
         if self.queue.overflowed > overflowed:
-            self._hub.record(now, "send:overflow", track=self.track.track_id, frames=1)
+            self._hub.record(now, "send:overflow", track=self.track.track_id, frames=1, reason="the queue is full")
         self.budget.sent(place + measured, measured, now, rtt)
         return place
 
@@ -210,7 +210,7 @@ class Sender:
         """What leaves now, one bundle a datagram; nothing while `paused`. Frames past their deadline are dropped first."""
         expired = self.queue.expire(now)
         if expired:
-            self._hub.record(now, "send:expired", track=self.track.track_id, frames=expired)
+            self._hub.record(now, "send:expired", track=self.track.track_id, frames=expired, reason="waited beyond the deadline")
         bundles: list[Bundle] = []
         while not paused and len(self.queue) and (len(self.queue) >= bundle or self._may_not_wait(now, bundle)):
             bundles.append(self._bundle(now, bundle))

@@ -138,6 +138,8 @@ class Tracks:
         if receiver.clears.number > clears:  # it has overtaken its clear
             self.recovery.voided(frame.track, receiver.clears.to_pts)
         if media is not None:
+            if kind is SourceKind.RETRANSMISSION:
+                self._hub.record(now, "recovery:retransmission_received", track=media.track, pts=media.pts)
             self._recovered(receiver, self.recovery.arrived(media, older_end, now), now, send_time)
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
@@ -171,6 +173,7 @@ class Tracks:
                 continue
             if media is not None:
                 self.recovery.counts.frames_repaired += 1
+                self._hub.record(now, "recovery:repaired", track=media.track, pts=media.pts)
                 sources += self.recovery.arrived(media, older_end, now)
 
     def on_playout(self, entries: Iterable[PlayoutEntry], now: float, rtt: float | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 __all__ = ["MAX_CONTEXT", "SessionRecord", "SessionStore"]
@@ -25,9 +25,9 @@ class SessionRecord:
     """
 
     session_id: bytes
-    identity: bytes = b""
+    identity: bytes = field(default=b"", repr=False)
     generation: int = 0
-    context: bytes = b""
+    context: bytes = field(default=b"", repr=False)
     processed_pts: int = 0
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -62,8 +63,8 @@ class Parameters:
 
     authority: str | None = None
     path: str | None = None
-    token: bytes | None = None
-    metadata: bytes | None = None
+    token: bytes | None = dataclasses.field(default=None, repr=False)
+    metadata: bytes | None = dataclasses.field(default=None, repr=False)
     tracks: tuple[Track, ...] = ()
     max_datagram_size: int | None = None
     max_event_size: int | None = None
@@ -71,7 +72,7 @@ class Parameters:
     retain_ms: int | None = None
     max_rate_bps: int | None = None
     session_id: bytes | None = None
-    resume_token: bytes | None = None
+    resume_token: bytes | None = dataclasses.field(default=None, repr=False)
     generation: int | None = None
     lifetime_ms: int | None = None
     held: tuple[Held, ...] = ()
@@ -79,7 +80,7 @@ class Parameters:
     replay_ms: int | None = None
     reason: str | None = None
     uri: str | None = None
-    route_token: bytes | None = None
+    route_token: bytes | None = dataclasses.field(default=None, repr=False)
     retry_after_ms: int | None = None
     unknown: tuple[tuple[int, bytes], ...] = ()
 

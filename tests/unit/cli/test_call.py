@@ -166,4 +166,5 @@ def test_trust_options_reach_the_connection(monkeypatch: pytest.MonkeyPatch, tmp
         "frame_ms": 60,
         "lookahead_ms": 300,
         "dtx": True,
+        "trace": None,
     }

@@ -11,7 +11,9 @@ from voicestream.wire.frame_values import AudioFrame, ProbeFrame, Retransmission
 
 def test_a_plan_as_configured_is_no_change(pair) -> None:
     assert pair.of("client", PlanChanged) == []
-    assert pair.logs["client"].named("allocator:plan") == []
+    (first,) = pair.logs["client"].named("allocator:plan")
+    assert first["reason"] == "configuration"
+    assert first["changed"] == {}
 
 
 def test_a_far_end_that_wants_less_changes_the_plan_once(pair) -> None:
@@ -21,8 +23,10 @@ def test_a_far_end_that_wants_less_changes_the_plan_once(pair) -> None:
     (change,) = pair.of("client", PlanChanged)
     assert change.bitrate_bps == pair.client.plan.bitrate_bps < 30_000
     assert (change.frame_ms, change.bundle) == (pair.client.plan.frame_ms, pair.client.plan.bundle)
-    record, *_ = pair.logs["client"].named("allocator:plan")
+    _, record, *_ = pair.logs["client"].named("allocator:plan")
     assert record["reason"] == "too little for these frames"
+    assert record["changed"]["bitrate_bps"] == [40_000, change.bitrate_bps]
+    assert {"target_bps", "rtt_ms", "loss", "frame_ms", "bundle"} <= record.keys()
     assert pair.client.target_bps == 30_000
 
 

@@ -121,7 +121,7 @@ def test_a_frame_that_was_not_fetched_in_time_is_dropped_and_counted(pair, kit) 
     assert stats.frames_expired == 3  # those that waited for 0.4, 0.3 and 0.2 s
     assert stats.frames_sent == 2
     assert len(left) == 2
-    assert pair.logs["client"].named("send:expired") == [{"track": 0, "frames": 3}]
+    assert pair.logs["client"].named("send:expired") == [{"track": 0, "frames": 3, "reason": "waited beyond the deadline"}]
     assert stats.frames_overdue == 0
 
 

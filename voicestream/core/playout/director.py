@@ -53,6 +53,7 @@ class Pending:
     units: float
     from_pts: int
     to_pts: int
+    reason: str = ""
 
 
 class Director:
@@ -138,7 +139,8 @@ class Director:
             return self._start(front)
         if front is None:
             self._check_finish()
-        return self._piece(Silence(self._ticks.need))
+        reason = "not yet due" if front is not None else "nothing yet" if self._state is _State.IDLE else "pause"
+        return self._piece(Silence(self._ticks.need), reason)
 
     def _start(self, front: Entry) -> Pending:
         fresh = self._state is _State.IDLE
@@ -227,7 +229,7 @@ class Director:
         self._intake.playhead = start + left
         self._reason = "lost"
         following = front.frame if start + left == front.pts and front.kind is not SourceKind.COPY else None
-        return Pending(Conceal(left, following), float(left), start, start + left)
+        return Pending(Conceal(left, following), float(left), start, start + left, "lost")
 
     def _wait_for_frame(self) -> Pending:
         """Nothing is there at all."""
@@ -235,16 +237,16 @@ class Director:
         if self._state is not _State.TALK or self._credit >= DRY_UNITS:
             if self._run.units:
                 self._end_run()
-            return self._piece(Silence(self._ticks.need))
+            return self._piece(Silence(self._ticks.need), "dry")
         return self._extend("late")
 
     def _extend(self, reason: str) -> Pending:
         self._reason = reason
-        return self._piece(Expand(None, min(self._ticks.need, self.frame_units)))
+        return self._piece(Expand(None, min(self._ticks.need, self.frame_units)), reason)
 
-    def _piece(self, decision: Silence | Expand) -> Pending:
+    def _piece(self, decision: Silence | Expand, reason: str) -> Pending:
         playhead = self._intake.playhead
-        return Pending(decision, float(decision.units), playhead, playhead)
+        return Pending(decision, float(decision.units), playhead, playhead, reason)
 
     def _check_finish(self) -> None:
         """Give up the missing end of a track that is known to have ended."""
@@ -360,9 +362,6 @@ class Director:
                 # There was no pause; the next frame may be one.
                 return
             self._control.stretched(self._now, change)
-            asked = pending.units - (pending.to_pts - pending.from_pts)
-            data = {"asked_units": asked, "made_units": round(change, 2), "pts": pending.from_pts}
-            self.record("playout:stretched", data | {"target_units": self.target_units, "level_units": round(self.level_units, 2)})
 
     # Small things
 

@@ -11,6 +11,7 @@ from voicestream.core.playout.director import Director, Pending
 from voicestream.core.playout.intake import Intake
 from voicestream.core.playout.ticks import DeviceTicks
 from voicestream.core.playout.timeline import Timeline
+from voicestream.core.playout.trace import DecisionTrace
 from voicestream.errors import StateError
 from voicestream.media import MediaFrame, SourceKind
 from voicestream.trace import Observer
@@ -35,8 +36,7 @@ class Playout:
 
     Args:
         config: Start and ceiling of the delay, and the bound of the memory.
-        observer: Takes trace records ("playout:target", "playout:talkspurt", "playout:concealed", "playout:stretched",
-            "playout:skipped", "playout:dropped", "playout:cleared").
+        observer: Takes trace records: every decision, and what became of frames that were not played.
         track: Only for the records.
     """
 
@@ -50,6 +50,7 @@ class Playout:
         self._level = 0.0
         self._void: tuple[int, int] | None = None
         self.unheard: Callable[[], float] | None = None
+        self._trace = None if observer is None else DecisionTrace(observer, track, self.account)
 
     def insert(self, frame: MediaFrame, now: float, *, kind: SourceKind = SourceKind.AUDIO, send_time: float | None = None) -> None:
         """Take a frame from the network.
@@ -66,6 +67,8 @@ class Playout:
         if dropped_end is not None and dropped_end > self._intake.playhead:
             # The oldest had to go, so it is the playhead that gives way.
             director.skip_to(dropped_end, "full")
+        if self._trace is not None:
+            self._trace.inserted(frame, now, kind, self._intake.playhead)
 
     def set_ahead(self, from_pts: int, ahead: bool) -> None:
         """Note that the talkspurt from `from_pts` on is (or is not) sent faster than real time (ANCHOR's flag)."""
@@ -115,6 +118,8 @@ class Playout:
         if tick is not None:
             self._level += LEVEL_FACTOR * (self._director.level_units - self._level)
         self._pending = self._director.decide(now_units, tick)
+        if self._trace is not None:
+            self._trace.now = now
         return self._pending.decision
 
     def done(self, made_units: float) -> None:
@@ -137,6 +142,8 @@ class Playout:
         else:
             self._timeline.append(made_units, pending.from_pts, pending.to_pts)
         self._director.made(pending, made_units)
+        if self._trace is not None:
+            self._trace.decided(pending, made_units, self._director.level_units, self.target_units)
 
     def drop_held(self, units: float) -> None:
         """The executor threw away the last `units` that it had made (after a clear): they are not heard."""

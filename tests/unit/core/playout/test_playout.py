@@ -528,7 +528,7 @@ def test_the_records_give_reasons() -> None:
     bench.talk(pts, 10, skip=(4,))
     bench.playout.clear(pts, pts + 1000, 1)
     seen = {name for name, _ in bench.records}
-    assert {"playout:talkspurt", "playout:target", "playout:stretched", "playout:concealed", "playout:cleared"} <= seen
+    assert {"playout:talkspurt", "playout:target", "playout:concealed", "playout:cleared", "playout:decode"} <= seen
     concealed = [data for name, data in bench.records if name == "playout:concealed"]
     assert concealed[0]["units"] == 8
     assert concealed[0]["reason"] in {"late", "lost"}
