@@ -8,7 +8,7 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz bench-sim bench-resume build clean
+.PHONY: help demo test lint types coverage fuzz bench-sim bench-resume bench-net build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
@@ -17,6 +17,7 @@ help:
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
 	@echo "make bench-sim [BENCH='--seeds 1-3 --json FILE 5.1 ...']  rate control in virtual time: cases of RFC 8867 and others with their bars"
 	@echo "make bench-resume [COUNT=n] [SEED=n] [JOBS=n]  calls whose path breaks at random, in virtual time"
+	@echo "make bench-net [ARGS=...]  calls over bad links beside aiortc and moq-rs, judged by ear (Linux, root; see interop/README.md)"
 	@echo "make build            a wheel in dist/"
 	@echo "make clean            remove what the others made"
 
@@ -56,8 +57,19 @@ JOBS ?= 2
 bench-resume: $(READY)
 	$(BIN)/python -m voicestream.testing.breaks --count $(COUNT) --seed $(SEED) --jobs $(JOBS)
 
+# The laboratory has packages of its own (the other systems, the judges), so they stay out of .venv.
+LAB := .venv-lab
+ARGS ?=
+$(LAB)/.ready: pyproject.toml
+	"$(PYTHON)" -m venv $(LAB)
+	$(LAB)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[lab,uvloop]'
+	@touch $(LAB)/.ready
+
+bench-net: $(LAB)/.ready
+	$(LAB)/bin/python -m interop.lab.bench $(ARGS)
+
 build: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:
-	rm -rf $(VENV) build dist demo-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(LAB) build dist demo-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -138,9 +138,10 @@ async def client(options: argparse.Namespace, lab: Any) -> None:
             await asyncio.gather(*parts)
         finally:
             use = meter.report()
-            note(f"said all; {call.stats()}")
+            stats = call.stats()
+            note(f"said all; {stats}")
             if microphone.start_wall is not None:
-                microphone.save(options.sent, **use)
+                microphone.save(options.sent, redundancy_share=stats.recovery.redundancy_share, **use)
             if speaker is not None:
                 await asyncio.sleep(TAIL_S)
                 speaker.close(options.out, **use)

@@ -6,6 +6,7 @@ and the same profile, seed and input give the same output, always.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -159,7 +160,9 @@ class Link:
         )
 
 
-def own_queueing_ms(profile: LinkProfile, packets: Sequence[tuple[float, int]]) -> Samples:
+def own_queueing_ms(
+    profile: LinkProfile, packets: Sequence[tuple[float, int]], *, since: float = 0.0, until: float = math.inf
+) -> Samples:
     """Queueing that a stream of packets caused to itself on a link, apart from what the link does to any traffic.
 
     The packets are replayed through the rate limit alone; from each one's wait is taken what a packet of 134 bytes every
@@ -168,12 +171,14 @@ def own_queueing_ms(profile: LinkProfile, packets: Sequence[tuple[float, int]]) 
     Args:
         profile: Of the link; only its rate and queue matter.
         packets: (second, bytes) of those that entered the bottleneck, in order.
+        since: Second from which samples count.
+        until: Second up to which they do.
 
     Returns:
         A sample in milliseconds per packet that the queue did not drop.
     """
     if not packets or _bottleneck(profile) is None:
-        return Samples([0.0] * len(packets))
+        return Samples(0.0 for at, _ in packets if since <= at <= until)
     floor_times = [index * 0.06 for index in range(int(packets[-1][0] / 0.06) + 2)]
     floor = _waits(profile, [(at, 134) for at in floor_times])
     result = Samples()
@@ -181,7 +186,8 @@ def own_queueing_ms(profile: LinkProfile, packets: Sequence[tuple[float, int]]) 
     for at, wait in _waits(profile, packets):
         while index + 1 < len(floor) and floor[index + 1][0] <= at:
             index += 1
-        result.add(max(0.0, wait - _between(floor, index, at)) * 1e3)
+        if since <= at <= until:
+            result.add(max(0.0, wait - _between(floor, index, at)) * 1e3)
     return result
 
 
