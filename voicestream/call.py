@@ -258,6 +258,20 @@ class Call:
         """
         return self._parts.reader().read(n)
 
+    @property
+    def device_latency(self) -> float:
+        """Seconds from `read` (or from a block of the iteration) until the samples leave the loudspeaker; 0 at first, at most 2.
+
+        Set it to what the sound device says, for example ``Speaker.latency``. What either end is told of the heard position, in
+        progress, clear and finish, then counts only what has left the loudspeaker. What the device holds when `clear` is called
+        is heard all the same, unless the application discards it there.
+        """
+        return self._parts.reader().device_latency
+
+    @device_latency.setter
+    def device_latency(self, seconds: float) -> None:
+        self._parts.reader().device_latency = seconds
+
     def __aiter__(self) -> AsyncIterator[NDArray[np.int16]]:
         return self._parts.reader().blocks()
 

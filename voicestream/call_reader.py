@@ -31,11 +31,16 @@ MAX_BURST_BLOCKS: Final = 10
 
 MAX_READ_S: Final = 10
 
+MAX_DEVICE_LATENCY_S: Final = 2.0
+
+MAX_LOOKAHEAD_MS: Final = 500
+"""Most that LOOKAHEAD_MS can say."""
+
 
 class CallReader:
     """Pulls one track through a playout buffer. `read` may be called from any thread."""
 
-    __slots__ = ("_audio", "_ending", "_left", "_link", "_observer", "_player", "_playout_config", "playout", "track")
+    __slots__ = ("_audio", "_device_latency", "_ending", "_left", "_link", "_observer", "_player", "_playout_config", "playout", "track")
 
     def __init__(
         self, link: CallLink, ending: Ending, track: Track, audio: AudioConfig, playout: PlayoutConfig, observer: Observer | None
@@ -48,6 +53,7 @@ class CallReader:
         self._player: Player | None = None
         # Samples to go until the end, once the end is known.
         self._left: int | None = None
+        self._device_latency = 0.0
         self.playout: Playout | None = None
         self.track = track
 
@@ -84,12 +90,36 @@ class CallReader:
             session.report_played(heard, self._link.now(), self.track.track_id)
             return heard
 
+    @property
+    def sample_rate_hz(self) -> int:
+        """Rate of the samples given out."""
+        return self._audio.sample_rate_hz
+
+    @property
+    def device_latency(self) -> float:
+        """Seconds from `read` to the loudspeaker; see `Call.device_latency`."""
+        return self._device_latency
+
+    @device_latency.setter
+    def device_latency(self, seconds: float) -> None:
+        if not 0 <= seconds <= MAX_DEVICE_LATENCY_S:
+            raise ValueError(f"device_latency must be 0 to {MAX_DEVICE_LATENCY_S:g} s, not {seconds}")
+        with self._link.locked() as session:
+            self._device_latency = seconds
+            if self._player is not None:
+                self._player.device_latency = seconds
+            if not self._link.is_over:
+                # The far end counts from what is heard: what the device holds must not be taken from what the buffer may hold.
+                lookahead_ms = min(MAX_LOOKAHEAD_MS, self._playout_config.lookahead_ms + round(seconds * 1000))
+                session.update_settings(self._link.now(), lookahead_ms=lookahead_ms)
+        self._link.wake()
+
     def _note_end(self, player: Player, samples: int) -> None:
         """Count down what the player still holds once the playout has decided the last frame."""
         if self._left is not None:
             self._left = max(0, self._left - samples)
         elif self.playout is not None and self.playout.finished:
-            self._left = player.held_samples
+            self._left = player.held_samples + round(self._device_latency * self._audio.sample_rate_hz)
 
     def _heard_pts(self, player: Player) -> int:
         heard = player.heard_pts
@@ -112,6 +142,7 @@ class CallReader:
             raise StateError(f"track {track} is not received in this call")
         self.playout = Playout(self._playout_config, observer=self._observer, track=track)
         self._player = Player(self.playout, decoder, self._audio.sample_rate_hz, self._audio.channels)
+        self._player.device_latency = self._device_latency
         session.receivers[track].attach_playout(self.playout)
         return self._player
 
@@ -140,11 +171,13 @@ class CallReader:
 class Blocks:
     """Iterates in real time: blocks of 20 ms at absolute deadlines of the loop's clock. Cancelling a wait loses no block."""
 
-    __slots__ = ("_due", "_reader", "_samples")
+    __slots__ = ("_block_s", "_due", "_reader", "_samples")
 
     def __init__(self, reader: CallReader, samples: int) -> None:
         self._reader = reader
         self._samples = samples
+        # What the samples last: at 11025 Hz a block of 220 is a little shorter than 20 ms.
+        self._block_s = samples / reader.sample_rate_hz
         self._due: float | None = None
 
     def __aiter__(self) -> Blocks:
@@ -154,12 +187,12 @@ class Blocks:
         clock = asyncio.get_running_loop().time
         due = clock() if self._due is None else self._due
         late = clock() - due
-        if late > MAX_BURST_BLOCKS * BLOCK_S:
-            due += late - MAX_BURST_BLOCKS * BLOCK_S
+        if late > MAX_BURST_BLOCKS * self._block_s:
+            due += late - MAX_BURST_BLOCKS * self._block_s
         # Sleeping zero lets other tasks run while this one catches up.
         await asyncio.sleep(max(0.0, due - clock()))
         if self._reader.check_over():
             raise StopAsyncIteration
         block = self._reader.read(self._samples)
-        self._due = due + BLOCK_S
+        self._due = due + self._block_s
         return block

@@ -11,6 +11,7 @@ from voicestream.call_link import CallLink
 from voicestream.call_log import Journal
 from voicestream.call_options import CallInfo, CallOptions
 from voicestream.call_parts import CallParts
+from voicestream.call_preload import preload
 from voicestream.call_state import Ending
 from voicestream.client_keeper import Keeper, Redial
 from voicestream.codepoints import error_name
@@ -128,6 +129,7 @@ async def _dial(dialing: Dialing) -> Call:
     target = dialing.target
     loop = asyncio.get_running_loop()
     deadline = loop.time() + dialing.open_timeout
+    loaded = preload()
     session = ClientSession(
         dialing.options.session,
         authority=target.authority,
@@ -151,6 +153,7 @@ async def _dial(dialing: Dialing) -> Call:
         answer.pump()
         async with asyncio.timeout_at(deadline):
             word = await answer.word
+        await loaded
     except TimeoutError:
         transport.abort()
         raise ConnectError(f"{target.authority} did not take the call within {dialing.open_timeout:g} s") from None

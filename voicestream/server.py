@@ -11,6 +11,7 @@ from typing import Literal
 
 from voicestream.call import Call
 from voicestream.call_options import call_options
+from voicestream.call_preload import preload
 from voicestream.config import Limits, RateConfig, Track
 from voicestream.observe import Traces
 from voicestream.quic.configuration import ServerTls
@@ -187,6 +188,7 @@ class serve:
         if traces is not None:
             traces.check()
         calls = ServerCalls(self._rules, self._store, traces)
+        await preload()
         await calls.listen(*self._address, self._tls)
         return Server(calls, self._drain_timeout)
 

@@ -328,6 +328,42 @@ async def test_a_stereo_call_gives_and_takes_two_channels(serve: Serve) -> None:
     assert left > 5 * right
 
 
+async def test_a_stereo_end_and_a_mono_end_understand_each_other(serve: Serve) -> None:
+    stereo = np.stack((tone(0.5), np.zeros(RATE_HZ // 2, np.int16)), axis=1)
+    async with serve(echo, sample_rate_hz=RATE_HZ) as loopback, loopback.connect(sample_rate_hz=RATE_HZ, channels=2) as call:
+        _, heard = await asyncio.gather(call.speak(stereo), listen(call))
+    assert heard.shape[1] == 2
+    left, right = np.abs(heard).mean(axis=0)
+    assert left > 100
+    assert left == pytest.approx(right, rel=0.05)
+
+
+async def test_what_turns_pcm_into_frames_is_loaded_when_a_call_is_open(certificate: Any) -> None:
+    """In a process of its own: the first word must not wait for it, nor `import voicestream`."""
+    script = f"""
+        import asyncio, sys
+        import voicestream
+
+        loaded = lambda: "voicestream.audio.pipeline" in sys.modules
+        assert not loaded()
+
+        async def main():
+            async with voicestream.serve(lambda call: call.wait_closed(), "127.0.0.1", 0, certfile={str(certificate.certfile)!r},
+                                         keyfile={str(certificate.keyfile)!r}) as server:
+                assert loaded()
+                for name in [name for name in sys.modules if name.startswith("voicestream.audio")]:
+                    del sys.modules[name]
+                uri = f"voicestream://127.0.0.1:{{server.port}}/"
+                async with voicestream.connect(uri, pin={certificate.pin!r}):
+                    assert loaded()
+
+        asyncio.run(asyncio.wait_for(main(), 20))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    run = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+
+
 async def test_silence_costs_almost_nothing_with_dtx(serve: Serve) -> None:
     said = np.concatenate((sample_speech(0.6, RATE_HZ), np.zeros(RATE_HZ, np.int16), sample_speech(0.6, RATE_HZ)))
     async with serve(echo, sample_rate_hz=RATE_HZ) as loopback, loopback.connect(sample_rate_hz=RATE_HZ, dtx=True) as call:

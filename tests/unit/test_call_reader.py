@@ -30,17 +30,23 @@ LOUD = b"\x20"
 class Bench:
     """A reader with a clock that the test moves."""
 
-    def __init__(self, channels: int = 1) -> None:
+    def __init__(self, channels: int = 1, rate: int = 8000) -> None:
         self.now = 100.0
         self.reported: list[int] = []
+        self.lookaheads: list[int] = []
         self.playout: Playout | None = None
         self.ending = Ending()
         receiver = SimpleNamespace(attach_playout=self.attach)
-        session = SimpleNamespace(receivers={0: receiver}, report_played=lambda pts, now, track: self.reported.append(pts), is_closed=False)
+        session = SimpleNamespace(
+            receivers={0: receiver},
+            report_played=lambda pts, now, track: self.reported.append(pts),
+            update_settings=lambda now, lookahead_ms: self.lookaheads.append(lookahead_ms),
+            is_closed=False,
+        )
         self.connection = SimpleNamespace(session=session)
         owner: Any = SimpleNamespace(lock=nullcontext(), clock=lambda: self.now, wake=lambda: None, connection=self.connection)
         self.link = CallLink(owner, self.ending)
-        audio = AudioConfig(sample_rate_hz=8000, channels=channels)
+        audio = AudioConfig(sample_rate_hz=rate, channels=channels)
         self.reader = CallReader(self.link, self.ending, TRACK, audio, PlayoutConfig(), None)
 
     def attach(self, playout: Playout) -> None:
@@ -113,6 +119,27 @@ def test_an_end_of_which_nothing_came_is_reported_all_the_same() -> None:
         bench.now += 0.02
     assert bench.reader.check_over()
     assert bench.reported[-1] == 400
+
+
+def test_what_the_device_holds_is_reported_when_it_has_been_heard() -> None:
+    bench = Bench()
+    bench.reader.device_latency = 0.1
+    assert bench.lookaheads == [250]  # the far end's count begins at what is heard
+    bench.reader.read(160)
+    bench.arrive(*range(5))
+    assert bench.playout is not None
+    bench.playout.finish(40)
+    given = 0
+    while not bench.reader.check_over():
+        block = bench.reader.read(160)
+        given += 160
+        bench.now += 0.02
+        if np.abs(block).mean() > 1000:
+            assert bench.reported[-1] <= max(0, given / 20 - 40)
+    assert bench.reported[-1] == 40
+    assert not block.any(), "the device's own delay is filled with silence before the end is said to be heard"
+    with pytest.raises(ValueError, match="device_latency"):
+        bench.reader.device_latency = 3
 
 
 def test_after_a_close_what_is_held_is_played_and_then_there_is_silence() -> None:
@@ -194,6 +221,13 @@ async def test_blocks_keep_absolute_deadlines_whatever_the_consumer_takes(monkey
         assert clock.now == pytest.approx(number * 0.020, abs=0.008)
         clock.now += 0.007 if number % 2 else 0.001
     assert clock.now == pytest.approx(999 * 0.020 + 0.007, abs=1e-6)
+
+
+async def test_blocks_that_are_no_whole_number_of_samples_lose_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    blocks = Bench(rate=11025).reader.blocks()
+    samples = sum([len(await anext(blocks)) for _ in range(1000)])
+    assert samples == pytest.approx(clock.now * 11025, abs=221)
 
 
 async def test_a_consumer_that_fell_behind_catches_up_in_a_bounded_burst(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,8 @@ class Runner:
         return {"units": units, "channels": opus_channels(data), "celt": opus_is_celt(data)}, dict
 
     def frame_duration(self, value: dict[str, Any]) -> tuple[Any, Any]:
-        return frame_units(to_track(value["track"]), bytes(value["payload_size"])), int
+        payload = bytes.fromhex(value["payload"]) if "payload" in value else bytes(value["payload_size"])
+        return frame_units(to_track(value["track"]), payload), int
 
     def sequence(self, value: dict[str, Any]) -> tuple[Any, Any]:
         operation = self.params["operation"]

@@ -148,6 +148,11 @@ class Speaker(_Device):
             )
         )
 
+    @property
+    def latency(self) -> float:
+        """Seconds from `read` to the loudspeaker, as the sound card tells; for a call's ``device_latency``."""
+        return float(self._stream.latency)
+
     def _callback(self, outdata: Pcm, frames: int, time: object, status: object) -> None:
         self.overruns += bool(status)
         # Whatever happens in read(), the buffer must not play what it held before.

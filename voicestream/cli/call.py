@@ -135,7 +135,8 @@ async def _listen_live(call: voicestream.Call, wav: WavWriter | None) -> None:
             wav.write(block)
         return block
 
-    with Speaker(read, sample_rate_hz=call.audio.sample_rate_hz):
+    with Speaker(read, sample_rate_hz=call.audio.sample_rate_hz) as speaker:
+        call.device_latency = min(speaker.latency, 1.0)
         async for event in call.events():
             if event.kind == "finish":
                 await _played(call, event.at or 0.0)

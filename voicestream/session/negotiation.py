@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from voicestream.codepoints import ErrorCode
+from voicestream.codepoints import CodecId, ErrorCode
 from voicestream.config import MAX_DATAGRAM_SIZE, SessionConfig, Track
 from voicestream.errors import ProtocolError
 from voicestream.wire.parameters import Parameters
@@ -89,7 +89,9 @@ def check_answer(offered: tuple[Track, ...], answered: tuple[Track, ...]) -> tup
 def _common(mine: Track, theirs: Track) -> Track | None:
     if mine.track_id != theirs.track_id:
         return None
-    if (mine.codec, mine.clock_rate_hz, mine.channels) != (theirs.codec, theirs.clock_rate_hz, theirs.channels):
+    # VS-6.4-2: an Opus packet tells its channels by itself, and a decoder gives what its side wants.
+    channels_differ = mine.channels != theirs.channels and mine.codec != CodecId.OPUS
+    if (mine.codec, mine.clock_rate_hz) != (theirs.codec, theirs.clock_rate_hz) or channels_differ:
         raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {mine.track_id} has another codec, clock rate or channel count")
     if mine.frame_units and theirs.frame_units and mine.frame_units != theirs.frame_units:
         raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {mine.track_id} has another frame length")

@@ -29,6 +29,7 @@ class FakeStream:
             raise PortAudioTrouble("No such device")
         self.settings = settings
         self.running = False
+        self.latency = 0.025
         FakeStream.made.append(self)
 
     def start(self) -> None:
@@ -89,6 +90,7 @@ def test_an_error_in_the_speakers_source_plays_silence_ends_the_stream_and_is_ke
         raise RuntimeError("call over")
 
     speaker = Speaker(read)
+    assert speaker.latency == 0.025
     out = np.full((480, 1), 99, dtype=np.int16)
     with pytest.raises(Aborted):
         callback()(out, 480, None, "")

@@ -70,6 +70,7 @@ class Card:
 
     def __init__(self, tick: Callable[[], object]) -> None:
         self.tick, self.ticks = tick, 0
+        self.latency = 0.01
         self.task: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Card:

@@ -25,8 +25,8 @@ def test_a_track_flows_where_one_side_sends_and_the_other_receives(mine, theirs,
 
 @pytest.mark.parametrize(
     "other",
-    [Track(codec=4), Track(clock_rate_hz=16000), Track(channels=2), Track(frame_units=4)],
-    ids=["codec", "rate", "channels", "length"],
+    [Track(codec=4), Track(clock_rate_hz=16000), Track(frame_units=4)],
+    ids=["codec", "rate", "length"],
 )
 def test_a_track_that_means_two_things_is_an_error(other: Track) -> None:
     mine = Track(frame_units=8)
@@ -34,6 +34,16 @@ def test_a_track_that_means_two_things_is_an_error(other: Track) -> None:
         with pytest.raises(ProtocolError) as caught:
             check((mine,), (other,))
         assert caught.value.code is ErrorCode.TRACK_ERROR
+
+
+@pytest.mark.parametrize("check", [agree, check_answer])
+def test_channels_are_each_sides_own_business_where_the_packet_tells_them(check) -> None:
+    # VS-6.4-2
+    assert check((Track(),), (Track(channels=2),)) == (Track(),)
+    assert check((Track(channels=2),), (Track(),)) == (Track(channels=2),)
+    with pytest.raises(ProtocolError) as caught:
+        check((Track(codec=4),), (Track(codec=4, channels=2),))
+    assert caught.value.code is ErrorCode.TRACK_ERROR
 
 
 def test_a_frame_length_that_one_side_leaves_open_is_that_of_the_other() -> None:
