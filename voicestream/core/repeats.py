@@ -19,7 +19,7 @@ REPEAT_INTERVAL: Final = 0.1  # VS-8.4-2
 URGENT_INTERVAL: Final = 0.015  # VS-8.4-4
 """Seconds after which each of the first repeats of something urgent leaves, in a datagram of its own if need be."""
 
-URGENT_REPEATS: Final = 2
+URGENT_REPEATS: Final = 4
 
 GIVE_UP_AFTER: Final = 5.0  # VS-8.4-1
 """Seconds after which repeating ends: what matters for longer goes on the control stream as well."""

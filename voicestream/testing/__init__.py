@@ -5,6 +5,7 @@
 * ``endpoint_sim.EndpointWorld``: the same with real QUIC: handshake, rebinding, many clients on one server.
 * ``fake_codec.FakeCodec``: packets that tell which frame they are.
 * ``strategies``: hypothesis strategies for every value on the wire (needs ``voicestream[testing]``).
+* ``python -m voicestream.testing.barge_in``: interruptions at random, and how soon and how exactly they work.
 * ``python -m voicestream.testing.fuzz``: hostile input in every state.
 * ``python -m voicestream.testing.bench``: rate control on shared and changing links, with competitors, measured against bars.
 

@@ -14,6 +14,9 @@ __all__ = ["PlayedFrame", "SimulatedDevice", "execute_without_sound"]
 
 UNIT_S = 0.0025
 
+_REMEMBERED = 50
+"""Pieces of concealment, for `own_count`."""
+
 
 def execute_without_sound(playout: Playout, now: float, held_units: float) -> float:
     """Ask for one decision and do it to the letter; returns the units made."""
@@ -40,12 +43,14 @@ class PlayedFrame:
         at: When its first sample left the device, in virtual seconds.
         how: Name of the decision: "decode", "merge", "repair", "expand" or "accelerate".
         made_units: How long it sounded, after stretching.
+        position: Units that the device was given before its first sample.
     """
 
     frame: MediaFrame
     at: float
     how: str
     made_units: float
+    position: float
 
 
 class SimulatedDevice:
@@ -75,6 +80,8 @@ class SimulatedDevice:
         self.played: list[PlayedFrame] = []
         self.units = {"silence": 0.0, "conceal": 0.0, "waiting": 0.0}
         """Units made by other means than frames: silence, concealment of what is lost, and of what is late."""
+        self.given_units = 0.0
+        """Units that the device was given."""
         self.digest = hashlib.blake2b(digest_size=16)
         self._sim = sim
         self._playout = playout
@@ -83,7 +90,12 @@ class SimulatedDevice:
         self._step_s = block_units * UNIT_S * (1 + drift_ppm / 1e6)
         self._next_block = start
         self._held_units = 0.0
+        self.cut_short: dict[int, float] = {}
+        """Frames of which only a part was played, and the media time at which they were cut off."""
         self._rng = sim.rng(name)
+        # Where concealment was put, and how much of it.
+        self._concealed: list[tuple[float, float]] = []
+        playout.unheard = lambda: self._held_units
         sim.update(self)
 
     def next_timer(self) -> float | None:
@@ -92,6 +104,8 @@ class SimulatedDevice:
 
     def handle_timer(self, now: float) -> None:
         """Take one block."""
+        if self._playout.take_void(self._held_units):
+            self._cut()
         silent_rounds = 0
         while self._held_units < self._block_units:
             decision = self._playout.next(now, self._held_units)
@@ -102,9 +116,38 @@ class SimulatedDevice:
             if silent_rounds > 100:
                 self._sim.fail(f"the playout makes no progress: {decision!r}")
         self._held_units -= self._block_units
+        self.given_units += self._block_units
         self._next_block += self._step_s
         if self._on_block is not None:
             self._on_block(self._playout.heard_pts(self._held_units))
+
+    def own_count(self) -> tuple[float, float]:
+        """By what was given to the device alone: the media time of its last sample, at least and at most.
+
+        The two differ only while a lost frame is concealed: what that stands for is the playout's opinion.
+        """
+        given = self.given_units
+        for entry in reversed(self.played):
+            if entry.position < given:
+                part = min(1.0, (given - entry.position) / entry.made_units)
+                least = self.cut_short.get(entry.frame.pts, entry.frame.pts + part * entry.frame.units)
+                concealed = sum(
+                    min(units, given - at) for at, units in self._concealed if entry.position <= at < given
+                )
+                return least, least + concealed
+        return 0.0, 0.0
+
+    def _cut(self) -> None:
+        """A clear has voided what is held."""
+        given = self.given_units
+        self._held_units = 0.0
+        while self.played and self.played[-1].position >= given:
+            self.played.pop()
+        if self.played and self.played[-1].position + self.played[-1].made_units > given:
+            last = self.played[-1]
+            part = (given - last.position) / last.made_units
+            self.cut_short[last.frame.pts] = last.frame.pts + part * last.frame.units
+        self._concealed = [(at, min(units, given - at)) for at, units in self._concealed if at < given]
 
     def _execute(self, decision: Decision, at: float) -> float:
         match decision:
@@ -123,6 +166,8 @@ class SimulatedDevice:
                 return self._play(frame, at, "accelerate", frame.units - units * min(1.0, self._match()))
             case Conceal(units=units):
                 self.units["conceal"] += units
+                self._concealed.append((self.given_units + self._held_units, units))
+                del self._concealed[:-_REMEMBERED]
                 return units
             case Silence(units=units):
                 self.units["silence"] += units
@@ -134,6 +179,6 @@ class SimulatedDevice:
         return 0.0 if self._rng.random() < 0.2 else self._rng.uniform(0.6, 1.4)
 
     def _play(self, frame: MediaFrame, at: float, how: str, made_units: float) -> float:
-        self.played.append(PlayedFrame(frame=frame, at=at, how=how, made_units=made_units))
+        self.played.append(PlayedFrame(frame=frame, at=at, how=how, made_units=made_units, position=self.given_units + self._held_units))
         self.digest.update(f"{frame.pts} {at:.6f} {how} {made_units:.4f} ".encode() + frame.payload)
         return made_units

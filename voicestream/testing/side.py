@@ -134,15 +134,17 @@ class CallSide(abc.ABC):
         return source
 
     def listen(
-        self, *, track: int = 0, drift_ppm: float = 0.0, config: PlayoutConfig | None = None, phase_s: float = 0.0
+        self, *, track: int = 0, drift_ppm: float = 0.0, config: PlayoutConfig | None = None, phase_s: float = 0.0, block_units: int = 8
     ) -> SimulatedDevice:
-        """Play what the other side sends on `track`."""
+        """Play what the other side sends on `track`, on a device that takes blocks of so many units."""
         playout = Playout(config or PlayoutConfig(), track=track)
         self.session.receivers[track].attach_playout(playout)
 
         name = f"{self.name}/{track}/device"
         start = self.sim.now + phase_s
-        device = SimulatedDevice(self.sim, playout, on_block=self.reporter(track), drift_ppm=drift_ppm, start=start, name=name)
+        device = SimulatedDevice(
+            self.sim, playout, on_block=self.reporter(track), block_units=block_units, drift_ppm=drift_ppm, start=start, name=name
+        )
         self.devices[track] = (device, playout)
         return device
 
