@@ -154,7 +154,7 @@ class BargeIns:
         world.open()
         side = world.server.sides[0]
         self.tap = _Tap(side.session, world.sim)
-        side.connection.adopt(self.tap)  # type: ignore[arg-type]
+        side.connection.adopt(self.tap)
         return client, side
 
     def run(self, count: int) -> None:
