@@ -33,8 +33,8 @@ MAX_KEPT: Final = 1000
 """Events that have left and are kept for a resumed session."""
 
 MAX_KEPT_BYTES: Final = 1 << 22
-KEPT_SECONDS: Final = 30.0
-"""How long they are kept."""
+KEPT_SECONDS: Final = 330.0
+"""How long they are kept: a session can be resumed for 300 s, and a path may have been dead before that is known."""
 
 MEMORY_EVENTS: Final = 4
 """Bytes of events under way and waiting, as a multiple of the largest event."""
@@ -69,7 +69,19 @@ class EventOutbox:
         allowed_bps: Bits per second for audio and events together.
     """
 
-    __slots__ = ("_at", "_audio_bits", "_kept", "_kept_bytes", "_lanes", "_max_bytes", "_max_events", "_next_key", "_tokens", "allowed_bps")
+    __slots__ = (
+        "_at",
+        "_audio_bits",
+        "_kept",
+        "_kept_bytes",
+        "_lanes",
+        "_max_bytes",
+        "_max_events",
+        "_next_key",
+        "_tokens",
+        "_turn",
+        "allowed_bps",
+    )
 
     def __init__(self, *, max_events: int = 1000, max_bytes: int = 1 << 24) -> None:
         self.allowed_bps: float = DEFAULT_ALLOWANCE_BPS
@@ -79,6 +91,7 @@ class EventOutbox:
         self._kept: deque[_Outgoing] = deque()
         self._kept_bytes = 0
         self._next_key = 0
+        self._turn = 0
         self._tokens: float = _BURST
         self._at: float | None = None
         self._audio_bits = 0.0
@@ -169,7 +182,7 @@ class EventOutbox:
                 self._keep(outgoing)
             else:
                 lane.appendleft(outgoing)
-            self._lanes = (self._lanes[1], self._lanes[0])
+            self._turn = 1 - self._turn
         return taken
 
     def next_timer(self) -> float | None:
@@ -181,7 +194,7 @@ class EventOutbox:
         return self._at + max(_BREATH, missing * 8 / self.rate_bps())
 
     def _next_lane(self) -> deque[_Outgoing] | None:
-        return self._lanes[0] or self._lanes[1] or None
+        return self._lanes[self._turn] or self._lanes[1 - self._turn] or None
 
     def _refill(self, now: float) -> None:
         if self._at is not None and now > self._at:

@@ -16,6 +16,10 @@ AHEAD_DEADLINE: Final = 2.0
 """Seconds that a frame sent ahead of its time may wait; a live one is useless long before."""
 
 
+START_REACH_UNITS: Final = 400
+"""Media that may have been dropped between the start of a talkspurt and the frame that bears its mark (1 s); beyond, it is missed."""
+
+
 class QueuedFrame(NamedTuple):
     """A frame that waits to leave.
 
@@ -47,14 +51,14 @@ class SendQueue:
         cleared: Frames dropped by a clear.
     """
 
-    __slots__ = ("_deadline", "_dropped", "_frames", "_max_frames", "_start_owed", "cleared", "expired", "overflowed")
+    __slots__ = ("_deadline", "_dropped", "_frames", "_max_frames", "_owed_from", "cleared", "expired", "overflowed")
 
     def __init__(self, *, max_frames: int, deadline: float) -> None:
         self._frames: deque[QueuedFrame] = deque()
         self._dropped: deque[MediaFrame] = deque(maxlen=max_frames)
         self._max_frames = max_frames
         self._deadline = deadline
-        self._start_owed = False
+        self._owed_from: int | None = None
         self.expired = 0
         self.overflowed = 0
         self.cleared = 0
@@ -92,7 +96,7 @@ class SendQueue:
         kept: deque[QueuedFrame] = deque()
         for entry in self._frames:
             if entry.deadline >= now:
-                kept.append(self._with_start(entry) if self._start_owed else entry)
+                kept.append(entry)
             else:
                 self._owe_start(entry)
         dropped = len(self._frames) - len(kept)
@@ -103,19 +107,20 @@ class SendQueue:
     def peek(self, index: int) -> QueuedFrame:
         """The frame at `index` from the head, as it would leave."""
         entry = self._frames[index]
-        return entry._replace(frame=_started(entry.frame)) if self._start_owed and index == 0 else entry
+        return self._with_start(entry) if index == 0 else entry
 
     def pop(self) -> QueuedFrame:
         """Take the frame at the head. Raises IndexError when nothing waits."""
-        entry = self._frames.popleft()
-        return self._with_start(entry) if self._start_owed else entry
+        entry = self._with_start(self._frames.popleft())
+        self._owed_from = None
+        return entry
 
     def clear(self) -> int:
         """Drop everything on behalf of a clear; return how many frames. What comes next starts a talkspurt by itself."""
         dropped = len(self._frames)
         self._frames.clear()
         self._dropped.clear()
-        self._start_owed = False
+        self._owed_from = None
         self.cleared += dropped
         return dropped
 
@@ -130,10 +135,11 @@ class SendQueue:
     def _owe_start(self, dropped: QueuedFrame) -> None:
         self._dropped.append(dropped.frame)
         if dropped.frame.talkspurt_start:
-            self._start_owed = True
+            self._owed_from = dropped.frame.pts
 
     def _with_start(self, entry: QueuedFrame) -> QueuedFrame:
-        self._start_owed = False
+        if self._owed_from is None or entry.frame.pts - self._owed_from > START_REACH_UNITS:
+            return entry
         return entry._replace(frame=_started(entry.frame))
 
 

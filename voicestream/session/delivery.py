@@ -13,11 +13,21 @@ __all__ = ["KEPT_UNITS", "Delivery", "LivePlayout", "OrderedSink"]
 KEPT_UNITS: Final = 10 * UNITS_PER_SECOND
 """Media kept while nobody listens (10 s); the oldest is dropped and counted."""
 
-CATCH_UP_PATIENCE: Final = 2.0
-"""Seconds that an ordered reader waits for what was missed in a break, from the resume on and from each piece on that comes."""
+FIRST_PATIENCE: Final = 5.0
+"""Seconds that an ordered reader waits for the first of what was missed in a break."""
+
+CATCH_UP_PATIENCE: Final = 1.2
+"""Seconds that it waits for the rest, from each piece on that comes: the oldest come first, so what comes after a gap does not fill it."""
 
 MAX_KEPT: Final = 1000
 """Frames kept while nobody listens."""
+
+
+STILL_ALIVE: Final = 0.2
+"""Seconds between two frames beyond which the path is taken for dead."""
+
+DEAD_PATIENCE: Final = 15.0
+"""Seconds that an ordered reader waits at most while nothing comes at all."""
 
 
 class LivePlayout(Protocol):
@@ -44,6 +54,8 @@ class OrderedSink(Protocol):
     def next_pts(self) -> int: ...
     def insert(self, frame: MediaFrame, now: float) -> None: ...
     def hold_gaps(self, until: float) -> None: ...
+    def release_gap(self) -> None: ...
+    def narrows_gap(self, pts: int) -> bool: ...
     def clear(self, from_pts: int | None = ..., to_pts: int | None = ..., number: int | None = ...) -> int: ...
     def finish(self, pts: int | None = ...) -> None: ...
 
@@ -64,7 +76,20 @@ class Delivery:
         dropped: Frames dropped because nobody listened for too long.
     """
 
-    __slots__ = ("_ahead", "_catching_until", "_cleared", "_finish_pts", "_kept", "_kept_units", "dropped", "ordered", "playout")
+    __slots__ = (
+        "_ahead",
+        "_catching_until",
+        "_cleared",
+        "_finish_pts",
+        "_heard_at",
+        "_kept",
+        "_kept_units",
+        "_patience",
+        "_step",
+        "dropped",
+        "ordered",
+        "playout",
+    )
 
     def __init__(self) -> None:
         self.playout: LivePlayout | None = None
@@ -76,6 +101,9 @@ class Delivery:
         self._cleared: tuple[int, int] | None = None
         self._finish_pts: int | None = None
         self._catching_until = 0.0
+        self._patience: float | None = None
+        self._heard_at = 0.0
+        self._step = FIRST_PATIENCE
 
     @property
     def attached(self) -> bool:
@@ -84,8 +112,8 @@ class Delivery:
 
     def insert(self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None, *, stale: bool = False) -> None:
         """Hand over a frame; one that is `stale` is, after a break, too late for whoever plays in real time."""
-        if kind is SourceKind.RETRANSMISSION and now < self._catching_until and self.ordered is not None:
-            self.ordered.hold_gaps(now + CATCH_UP_PATIENCE)
+        if self._patience is not None:
+            self._wait(self._patience, frame.pts, now, kind)
         if self.playout is not None and not (stale and now < self._catching_until):
             self.playout.insert(frame, now, kind=kind, send_time=send_time)
         if self.ordered is not None:
@@ -112,16 +140,31 @@ class Delivery:
         heard = None if self.ordered is None else self.ordered.clear(0, to_pts, number)
         return heard if self.playout is None else self.playout.clear(from_pts, to_pts, number)
 
-    def hold_gaps(self, until: float) -> None:
-        """An ordered reader gives nothing up before that time."""
+    def catch_up(self, now: float, longest: float, *, resumed: bool = False) -> None:
+        """After a break what is missing comes by and by, for so many seconds at most; oldest first on a `resumed` session."""
+        self._step = CATCH_UP_PATIENCE if resumed else FIRST_PATIENCE
+        self._catching_until = max(self._catching_until, now + longest)
+        self._patience = FIRST_PATIENCE
+        self._heard_at = now
         if self.ordered is not None:
-            self.ordered.hold_gaps(until)
+            self.ordered.hold_gaps(now + DEAD_PATIENCE)
 
-    def resumed(self, now: float, longest: float) -> None:
-        """On a new connection what is missing comes by and by, for so many seconds at most."""
-        self._catching_until = now + longest
-        if self.ordered is not None:
-            self.ordered.hold_gaps(now + CATCH_UP_PATIENCE)
+    def _wait(self, patience: float, pts: int, now: float, kind: SourceKind) -> None:
+        """Something has come since a break. Time in which nothing comes does not count: the path is dead again."""
+        patience -= min(now - self._heard_at, STILL_ALIVE)
+        self._heard_at = now
+        if self.ordered is None or now >= self._catching_until:
+            self._patience = None
+            if self.ordered is not None:
+                self.ordered.release_gap()
+            return
+        if kind is SourceKind.RETRANSMISSION and self.ordered.narrows_gap(pts):
+            patience = self._step
+        elif patience <= 0:
+            self.ordered.release_gap()
+            patience = self._step
+        self._patience = patience
+        self.ordered.hold_gaps(now + DEAD_PATIENCE)
 
     def replay(self, frame: MediaFrame, now: float) -> None:
         """Hand over a frame that was delivered before, to those who asked for it."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode
 from voicestream.core.allocator import WIRE_OVERHEAD, wire_rate_bps
+from voicestream.core.bwe import State as RateState
 from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
 from voicestream.errors import ProtocolError
@@ -160,7 +161,7 @@ class Link:
         if planner.probe_due(now):
             out += [self._seal(recovery.probe(), now) for _ in range(2)]
         planner.owing = len(self._tracks.replay) > 0
-        if planner.owing:
+        if self._tracks.replay.is_active:
             out += self._owed(now)
         repeats = self._hub.outgoing.repeats
         if recovery.asking(now, self.reports.clock.rtt) or self.reports.schedule.due_alone(now) or repeats.due_alone(now):
@@ -177,7 +178,8 @@ class Link:
         anchors = {track: sender.anchors for track, sender in self._tracks.senders.items()}
         planner = self._planner
         out: list[bytes] = []
-        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, wire_rate_bps(planner.plan), anchors):
+        live_bps, answered = wire_rate_bps(planner.plan), planner.estimator.state is not RateState.STARVED
+        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, live_bps, anchors, answered=answered):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
         return out

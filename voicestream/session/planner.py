@@ -44,6 +44,9 @@ EVENTS_USE: Final = 0.8
 GOOD_BPS: Final = 48000
 """Bits of the codec that there is use for beside much redundancy."""
 
+LEAST_OF_BEGINNING: Final = 0.5
+"""Part of the rate of a new call with which a resumed one begins at least, whatever the path carried before."""
+
 OWING_FACTOR: Final = 4.0
 """How much more there is use for while a resumed session catches up."""
 
@@ -61,13 +64,26 @@ class Planner:
         owing: After a break media is owed beside the live one, so that there is use for more.
     """
 
-    __slots__ = ("_hub", "_others_at", "_others_bits", "_probed_at", "_rtt", "_traced_at", "allocator", "estimator", "gauge", "owing")
+    __slots__ = (
+        "_carried_bps",
+        "_hub",
+        "_others_at",
+        "_others_bits",
+        "_probed_at",
+        "_rtt",
+        "_traced_at",
+        "allocator",
+        "estimator",
+        "gauge",
+        "owing",
+    )
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.owing = False
         self.allocator = Allocator(hub.config)
         self.estimator = self._beginner()
+        self._carried_bps = self.estimator.target_bps
         self.gauge = QualityGauge()
         self._others_bits = 0.0
         self._others_at = 0.0
@@ -80,13 +96,19 @@ class Planner:
         return Estimator(start, ESTIMATE_BELOW_FLOOR * floor_rate_bps(self._hub.config), self._need_bps(), self._hub.observer)
 
     def restart(self, now: float) -> None:
-        """A new connection: its path is another one, and its datagrams count from 0. Begin as with a new call."""
+        """A new connection: its path is another one, and its datagrams count from 0.
+
+        Begin as with a new call; but where the old path carried less, begin with that, or half of what a new call would.
+        """
         before = self.plan
         self.allocator = Allocator(self._hub.config)
         self.estimator = self._beginner()
+        begin_bps = self.estimator.target_bps
+        self.estimator.target_bps = max(LEAST_OF_BEGINNING * begin_bps, min(begin_bps, self._carried_bps))
         self._probed_at = -math.inf
         if self.plan != before:
             self._tell(before, now)
+        self._choose(now, None)
 
     @property
     def plan(self) -> SendPlan:
@@ -213,6 +235,8 @@ class Planner:
     def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator
         estimator.limit(self._need_bps())
+        if estimator.state is not State.STARVED:
+            self._carried_bps = estimator.target_bps
         before = self.plan
         lookahead = self._hub.peer.lookahead_ms / 1000
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.loss, rtt=min_rtt, lookahead=lookahead)

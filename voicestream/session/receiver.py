@@ -22,7 +22,7 @@ from voicestream.wire.frame_values import AnchorFrame, AudioFrame, PlayoutEntry,
 from voicestream.wire.opus_toc import frame_units
 from voicestream.wire.parameters import Held
 
-__all__ = ["Receiver", "ReceiverCounts"]
+__all__ = ["BREAK_UNITS", "Receiver", "ReceiverCounts"]
 
 PROGRESS_PATIENCE: Final = 0.1
 """Seconds that a PROGRESS may wait for a datagram that leaves anyway."""
@@ -33,8 +33,11 @@ MAX_HELD_RANGES: Final = 100
 BREAK_SILENCE: Final = 1.0
 """Seconds without audio, where there should have been some, that are taken for a break."""
 
-RESUME_PATIENCE: Final = 1.5
-"""Seconds that an ordered reader waits for a resume after a break."""
+BREAK_UNITS: Final = 80
+"""Missing media in the midst of a talkspurt that is taken for one (200 ms)."""
+
+BREAK_PATIENCE: Final = 10.0
+"""Seconds that a reader in order waits for what a break has swallowed: the far end may have to notice and to dial first."""
 
 CATCH_UP_SLACK: Final = 30.0
 """Seconds of media that may have come since a break, while what was missed is still on its way."""
@@ -57,6 +60,7 @@ class ReceiverCounts:
     progress_told: int = 0
     replayed: int = 0
     talking: bool = False
+    break_at: float | None = None
     newest_at: float | None = None
 
 
@@ -121,9 +125,12 @@ class Receiver:
         self.counts.payload_bytes += len(frame.payload)
         self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
         if kind is SourceKind.AUDIO:
-            if not frame.talkspurt_start and now - (self.counts.newest_at or now) > BREAK_SILENCE:
-                # The path was dead. If its client thinks so, too, the session is about to be resumed, and what is missing comes.
-                self.delivery.hold_gaps(now + RESUME_PATIENCE)
+            if not frame.talkspurt_start and (
+                now - (self.counts.newest_at or now) > BREAK_SILENCE or (self.counts.talking and pts - older_end >= BREAK_UNITS)
+            ):
+                # The path was dead. Either the session is about to be resumed, or what is missing comes when it is asked for.
+                self.counts.break_at = now
+                self.delivery.catch_up(now, BREAK_PATIENCE)
             self.counts.newest_at = now
             self.counts.talking = not frame.talkspurt_end
         media = MediaFrame(
@@ -158,6 +165,10 @@ class Receiver:
         )
         self.delivery.replay(media, now)
 
+    def patience(self, now: float) -> float:
+        """Seconds that what is missing before the newest media is still worth asking for, if a break has swallowed it."""
+        return BREAK_PATIENCE if self.counts.break_at == now and self.delivery.ordered is not None else 0.0
+
     # Between two connections
 
     def held(self, now: float) -> Held:
@@ -180,7 +191,7 @@ class Receiver:
 
     def resumed(self, now: float) -> None:
         """On a new connection, wait for what comes again, and say what the far end may not know."""
-        self.delivery.resumed(now, CATCH_UP_SLACK + self._hub.peer.retain_ms / 1000)
+        self.delivery.catch_up(now, CATCH_UP_SLACK + self._hub.peer.retain_ms / 1000, resumed=True)
         if not self.clears.answered:
             to_pts = self.clears.to_pts
             self._hub.send(
@@ -247,6 +258,9 @@ class Receiver:
         if finish.pts < self.media.end_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         self.played.finish_pts = finish.pts
+        if self.counts.talking and finish.pts - self.media.end_pts >= BREAK_UNITS:
+            self.counts.break_at = now
+            self.delivery.catch_up(now, BREAK_PATIENCE)
         self.counts.talking = False
         self.delivery.finish(finish.pts)
         self._hub.events.put(RemoteFinished(track=self.track.track_id, pts=finish.pts))

@@ -37,6 +37,9 @@ ASSUMED_RTT: Final = 0.1
 MAX_HOLE_UNITS: Final = 160
 """A longer hole (400 ms) is a break or a silence whose marks were lost; only its end is worth asking for."""
 
+MAX_BREAK_UNITS: Final = 1600
+"""What is asked for of a break, where everything is wanted in order (4 s): after a longer one the session is resumed."""
+
 PROBE_BYTES: Final = 60
 """Filler of a datagram that only measures the path."""
 
@@ -173,14 +176,19 @@ class Recovery:
 
     def on_missing(self, frame: MissingFrame, next_pts: int, now: float, rtt: float | None) -> None:
         """The far end asks for media. What was never sent, or is kept no more, it does not get. VS-4.10-4, VS-4.10-5"""
+        self.outgoing[frame.track].resends.asked(self.asked(frame, next_pts, now), now, rtt or ASSUMED_RTT)
+
+    def asked(self, frame: MissingFrame, next_pts: int, now: float) -> list[MediaFrame]:
+        """What is kept of the media that is asked for, oldest first."""
         if not self.budget.share:
-            return
-        out = self.outgoing[frame.track]
+            return []
+        found: list[MediaFrame] = []
         for first16, units in frame.ranges:
             first = unwrap(first16, next_pts)
             if first < next_pts:
                 self._hub.record(now, "recovery:asked_by_peer", track=frame.track, pts=first, units=units)
-                out.resends.asked(out.retained.within(first, min(units, next_pts - first)), now, rtt or ASSUMED_RTT)
+                found += self.outgoing[frame.track].retained.within(first, min(units, next_pts - first))
+        return found
 
     def void(self, track: int) -> None:
         """A clear: what was sent on the track is not worth repairing."""
@@ -230,25 +238,26 @@ class Recovery:
 
     # In
 
-    def arrived(self, media: MediaFrame, older_end: int, now: float) -> list[Source]:
+    def arrived(self, media: MediaFrame, older_end: int, now: float, *, patience: float = 0.0) -> list[Source]:
         """New media has come, in whatever way; returns what the repairs bring back with its help.
 
         Args:
             media: The frame.
             older_end: End of the latest media before it.
             now: Monotonic seconds.
+            patience: Seconds that whoever takes it in order waits for what a break has swallowed; 0 where it is not one.
         """
         into = self.incoming[media.track]
         into.missing.arrived(media.pts, media.units)
         if media.pts > older_end and not media.talkspurt_start:
-            self._hole(media.track, into, older_end, media.pts, now)
+            self._hole(media.track, into, older_end, media.pts, now, patience)
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
         return into.decoder.source(Source(pts=media.pts, flags=_flags(media), payload=media.payload))
 
-    def ended(self, track: int, end_pts: int, finish_pts: int, now: float) -> None:
+    def ended(self, track: int, end_pts: int, finish_pts: int, now: float, *, patience: float = 0.0) -> None:
         """The track ends at `finish_pts`, and media has come up to `end_pts`."""
         if finish_pts > end_pts:
-            self._hole(track, self.incoming[track], end_pts, finish_pts, now)
+            self._hole(track, self.incoming[track], end_pts, finish_pts, now, patience)
 
     def on_repair(self, frame: RepairFrame, reference: int) -> list[Source]:
         """A repair has come; returns what it brings back."""
@@ -294,8 +303,12 @@ class Recovery:
         if into.missing.given_up != before:
             self._hub.record(now, "recovery:given_up", track=track, pieces=into.missing.given_up - before, reason=reason)
 
-    def _hole(self, track: int, into: IncomingRecovery, first: int, end: int, now: float) -> None:
+    def _hole(self, track: int, into: IncomingRecovery, first: int, end: int, now: float, patience: float) -> None:
         self._hub.record(now, "recovery:hole", track=track, pts=first, units=end - first)
+        if patience:  # VS-4.10-5
+            first = max(first, end - MAX_BREAK_UNITS)
+            into.missing.hole(first, end - first, now, now + patience)
+            return
         given_up = into.missing.given_up
         first = max(first, end - MAX_HOLE_UNITS)
         lookahead = self._hub.config.playout.lookahead_ms / 1000

@@ -28,6 +28,8 @@ MAX_FRAMES: Final = 32
 LEAST_RATE_BPS: Final = 4000.0
 """What the past gets where live media takes everything, so that it comes to an end."""
 
+DEAD_PATH_PAUSE: Final = 0.1
+
 INTERVAL: Final = 0.04
 """Seconds between two datagrams of owed media, so that each carries several frames."""
 
@@ -82,6 +84,19 @@ class Replay:
         self._next_at = now
         self._hub.record(now, "resume:owed", track=held.track, next_pts=held.next_pts, frames=len(frames))
 
+    def owe_more(self, track: int, frames: Iterable[MediaFrame], now: float) -> None:
+        """The far end has asked for so much that a break must have swallowed it, on a connection that outlived it."""
+        self._owed.setdefault(track, CatchUp()).add(frames, now)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything is owed, or on its way."""
+        return bool(self._owed) and any(owed.is_busy for owed in self._owed.values())
+
+    def is_busy(self, track: int) -> bool:
+        """Whether something is on its way to the far end."""
+        return track in self._owed and self._owed[track].is_busy
+
     def void(self, track: int) -> None:
         """A clear: what was sent on the track is not wanted."""
         if track in self._owed:
@@ -99,20 +114,26 @@ class Replay:
             if track in self._owed:
                 self._owed[track].lost(pts)
 
-    def bundles(self, now: float, capacity_bps: float, live_bps: float, anchors: dict[int, Anchors]) -> list[Bundle]:
+    def bundles(
+        self, now: float, capacity_bps: float, live_bps: float, anchors: dict[int, Anchors], *, answered: bool = True
+    ) -> list[Bundle]:
         """Datagrams that leave now.
 
         Args:
             now: Monotonic seconds.
             capacity_bps: What the path carries.
             live_bps: What live media takes of it.
+            answered: Reports come: nothing is sent once more into a path that is dead again.
             anchors: Of each track: the far end must know where the present is before it is told of the past.
         """
         found: list[Bundle] = []
-        if now < self._next_at:
+        if now < self._next_at or not self.is_active:
+            return found
+        if not answered:
+            self._next_at = now + DEAD_PATH_PAUSE
             return found
         for track, owed in self._owed.items():
-            if len(owed):
+            if owed.is_busy:
                 spare_bps = max(LEAST_RATE_BPS, capacity_bps - live_bps)
                 owed.refill(now, min(capacity_bps, spare_bps / CAPACITY_SHARE) / len(self._owed))
                 while (bundle := self._bundle(owed, anchors[track], track)) is not None:

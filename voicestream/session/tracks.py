@@ -11,7 +11,7 @@ from voicestream.core.recovery.fec import Source
 from voicestream.errors import ProtocolError
 from voicestream.media import SourceKind
 from voicestream.session.hub import Hub
-from voicestream.session.receiver import Receiver
+from voicestream.session.receiver import BREAK_UNITS, Receiver
 from voicestream.session.recovery import Recovery
 from voicestream.session.replay import Replay
 from voicestream.session.sender import ANCHOR_KEY, Sender
@@ -120,7 +120,7 @@ class Tracks:
         """FINISH."""
         receiver = self.incoming(message.track)
         receiver.on_finish(message, now)
-        self.recovery.ended(message.track, receiver.media.end_pts, message.pts, now)
+        self.recovery.ended(message.track, receiver.media.end_pts, message.pts, now, patience=receiver.patience(now))
 
     def on_finished(self, message: wire.Finished, now: float) -> None:
         """FINISHED."""
@@ -140,7 +140,7 @@ class Tracks:
         if media is not None:
             if kind is SourceKind.RETRANSMISSION:
                 self._hub.record(now, "recovery:retransmission_received", track=media.track, pts=media.pts)
-            self._recovered(receiver, self.recovery.arrived(media, older_end, now), now, send_time)
+            self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=receiver.patience(now)), now, send_time)
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
         """A repair, and what it brings back."""
@@ -148,8 +148,12 @@ class Tracks:
         self._recovered(receiver, self.recovery.on_repair(frame, max(receiver.media.end_pts - 1, 0)), now, send_time)
 
     def on_missing(self, frame: MissingFrame, now: float, rtt: float | None) -> None:
-        """The far end asks for media again."""
-        self.recovery.on_missing(frame, self.outgoing(frame.track).timeline.next_pts, now, rtt)
+        """The far end asks for media again. What a break has swallowed comes within the bounds of what is owed after a resume."""
+        next_pts = self.outgoing(frame.track).timeline.next_pts
+        if self.replay.is_busy(frame.track) or any(units >= BREAK_UNITS for _, units in frame.ranges):
+            self.replay.owe_more(frame.track, self.recovery.asked(frame, next_pts, now), now)
+        else:
+            self.recovery.on_missing(frame, next_pts, now, rtt)
 
     def _recovered(self, receiver: Receiver, sources: list[Source], now: float, send_time: float) -> None:
         """Frames that repairs brought back are treated like the frames themselves. VS-10.3-2"""

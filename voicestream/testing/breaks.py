@@ -56,7 +56,8 @@ def summary(reports: Sequence[BreakReport]) -> list[str]:
         _times("from the path's return to speech, resumed", [s for r in needed for s in r.to_speech_s]),
         _times("from the path's return to speech, not resumed", [s for r in reports if not r.resumes for s in r.to_speech_s]),
         _times("from the path's return to the next frame in order", [s for r in reports for s in r.to_reading_s]),
-        f"frames in order: {sum(r.lost for r in reports)} lost, {sum(r.too_old for r in reports)} older than what is kept; "
+        f"frames in order: {sum(r.lost for r in reports)} lost, {sum(r.too_old for r in reports)} older than what is kept, "
+        f"{sum(r.stray for r in reports)} lost outside the breaks; "
         f"{sum(r.replayed for r in reports)} sent again",
         f"duplicated {faults['duplicated']}, out of order {faults['disordered']}, altered {faults['altered']}",
     ]

@@ -222,3 +222,22 @@ class TestInbox:
         assert box._bytes == 0
         assert box._streams == {}
         assert box._held == {}
+
+
+def test_ordered_events_leave_in_their_order_beside_unordered_ones() -> None:
+    outbox = EventOutbox()
+    outbox.allowed_bps = 1_000_000
+    now, seen = 0.0, []
+    for number in range(60):
+        outbox.put(bytes(400), now, order=number + 1)
+        if number % 3 == 0:
+            outbox.put(bytes(2500), now, order=0)
+        seen += [key for key, _, done in outbox.take(now) if done]
+        now += 0.005
+    while outbox.waiting:
+        seen += [key for key, _, done in outbox.take(now) if done]
+        now += 0.01
+    # Keys are given in the order of putting: every fourth one, from the second on, is an unordered event.
+    ordered = [key for key in seen if key % 4 != 1]
+    assert ordered == sorted(ordered)
+    assert len(seen) == 80

@@ -113,3 +113,27 @@ def test_it_tells_since_when_the_oldest_waits_and_whether_silence_follows() -> N
     waiting.push(frame(8, talkspurt_end=True), 1.02)
     assert waiting.oldest_at == 1.0
     assert waiting.ends_talkspurt
+
+
+def test_a_start_that_a_break_has_swallowed_is_not_moved_over_more_than_a_second() -> None:
+    queue = SendQueue(max_frames=200, deadline=0.1)
+    queue.push(MediaFrame(pts=0, units=8, payload=b"x", talkspurt_start=True), 0.0)
+    for number in range(1, 60):
+        now = number * 0.02
+        queue.push(MediaFrame(pts=8 * number, units=8, payload=b"x"), now)
+        queue.expire(now)
+    first = queue.peek(0).frame
+    assert (first.pts, first.talkspurt_start) == (54 * 8, False)
+    assert not queue.pop().frame.talkspurt_start
+
+
+def test_a_start_moves_over_frames_that_are_dropped_one_after_another() -> None:
+    queue = SendQueue(max_frames=200, deadline=0.1)
+    queue.push(MediaFrame(pts=0, units=8, payload=b"x", talkspurt_start=True), 0.0)
+    for number in range(1, 30):
+        now = number * 0.02
+        queue.push(MediaFrame(pts=8 * number, units=8, payload=b"x"), now)
+        queue.expire(now)
+    assert queue.peek(0).frame.talkspurt_start
+    assert queue.pop().frame.talkspurt_start
+    assert not queue.pop().frame.talkspurt_start

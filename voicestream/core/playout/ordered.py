@@ -9,6 +9,8 @@ from voicestream.core.playout.buffer import Entry, FrameBuffer
 from voicestream.core.playout.gate import Gate
 from voicestream.media import MediaFrame, SourceKind
 
+MAX_PTS = 1 << 62
+
 __all__ = ["Gap", "OrderedAccount", "OrderedReader"]
 
 
@@ -77,6 +79,8 @@ class OrderedReader:
         self._gate = Gate()
         self._next: int | None = None
         self._silent = True
+        self._void_to = 0
+        self._released_to = -1
         self._waiting_since: float | None = None
         self._hold_until = float("-inf")
         self._now = float("-inf")
@@ -112,7 +116,7 @@ class OrderedReader:
         front = self._front()
         if front is None:
             return self._end(now)
-        expected = self._next
+        expected = None if self._next is None else max(self._next, self._void_to)
         if expected is not None and front.pts > expected and not self._follows(front):
             if len(self._buffer) < self._max_frames and now < self._deadline():
                 return None
@@ -130,13 +134,24 @@ class OrderedReader:
             return self._now
         front = self._front()
         if front is not None:
-            waits = self._next is not None and front.pts > self._next and not self._follows(front)
+            waits = self._next is not None and front.pts > max(self._next, self._void_to) and not self._follows(front)
             return self._deadline() if waits and len(self._buffer) < self._max_frames else front.arrival
         return None if self._gate.finish is None or self.finished else self._end_deadline()
 
     def hold_gaps(self, until: float) -> None:
         """Declare no gap before `until` (monotonic seconds): what is missing is on its way, for example after a resume."""
         self._hold_until = max(self._hold_until, until)
+        self._released_to = -1 if self._released_to == MAX_PTS else self._released_to
+
+    def release_gap(self) -> None:
+        """What is missing before the frames held is not expected any more: `hold_gaps` no longer holds for it."""
+        front = self._front()
+        self._released_to = MAX_PTS if front is None else front.pts
+
+    def narrows_gap(self, pts: int) -> bool:
+        """Whether a frame with this pts would come before all that is held."""
+        front = self._front()
+        return front is None or pts < front.pts
 
     def clear(self, from_pts: int | None = None, to_pts: int | None = None, number: int | None = None) -> int:
         """Forget everything held; or, with all three, what is held of [from_pts, to_pts), and take only what follows `to_pts`.
@@ -153,10 +168,11 @@ class OrderedReader:
             dropped = self._buffer.remove_from(0)
         else:
             self._gate.clear(from_pts, to_pts, number, self.next_pts)
+            self._void_to = max(self._void_to, to_pts)
             dropped = self._buffer.remove(from_pts, to_pts) + self._buffer.remove_stale(number, to_pts)
         self.account.frames_discarded += dropped
-        # Whatever comes next, nothing before it is missed.
-        self._silent = True
+        # What comes next begins a talkspurt, or else something between it and `to_pts` is missed.
+        self._silent = to_pts is None
         self._waiting_since = None
         return self.next_pts
 
@@ -200,10 +216,12 @@ class OrderedReader:
         """When the missing piece before the frames held is given up."""
         if self._waiting_since is None:
             self._waiting_since = self._buffer.earliest_arrival()
-        return max(self._waiting_since + self._patience, self._hold_until)
+        deadline, front = self._waiting_since + self._patience, self._front()
+        return deadline if front is None or front.pts <= self._released_to else max(deadline, self._hold_until)
 
     def _end_deadline(self) -> float:
-        return max(self._finish_seen + self._patience, self._hold_until)
+        deadline = self._finish_seen + self._patience
+        return deadline if self._released_to == MAX_PTS else max(deadline, self._hold_until)
 
     def _gap(self, from_pts: int, to_pts: int) -> Gap:
         self._next = to_pts

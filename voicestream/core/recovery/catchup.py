@@ -20,6 +20,9 @@ CAPACITY_SHARE: Final = 0.5  # VS-11.3-10
 BURST: Final = 0.1
 """Seconds of either that may be saved up."""
 
+FATE_TIME: Final = 2.0
+"""Seconds after which a frame of which no report tells is sent again."""
+
 _BREATH: Final = 0.005
 
 
@@ -35,7 +38,7 @@ class CatchUp:
     def __init__(self) -> None:
         self.sent = 0
         self._due: deque[MediaFrame] = deque()
-        self._flying: dict[int, MediaFrame] = {}
+        self._flying: dict[int, tuple[MediaFrame, float]] = {}
         self._at: float | None = None
         self._units = 0.0
         self._bytes = 0.0
@@ -51,6 +54,20 @@ class CatchUp:
         self._at = now
         self._units = self._bytes = 0.0
 
+    def add(self, frames: Iterable[MediaFrame], now: float) -> None:
+        """The far end asks for these as well; what is due or under way already is not doubled."""
+        known = {frame.pts for frame in self._due} | self._flying.keys()
+        more = [frame for frame in frames if frame.pts not in known]
+        if more:
+            self._due = deque(sorted([*self._due, *more], key=lambda frame: frame.pts))
+        if self._at is None:
+            self._at = now
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is due, or under way."""
+        return bool(self._due or self._flying)
+
     def clear(self) -> None:
         """What was sent is void."""
         self._due.clear()
@@ -63,10 +80,19 @@ class CatchUp:
         passed = max(0.0, now - self._at)
         self._at = now
         self._rate = max(1.0, CAPACITY_SHARE * capacity_bps / 8)
+        self._take_back(now)
         # One frame may always be saved up for, however slow the path.
         room = max(self._rate * BURST, 1500.0)
         self._bytes = min(room, self._bytes + passed * self._rate)
         self._units = min(max(SPEED * BURST * UNITS_PER_SECOND, 48.0), self._units + passed * SPEED * UNITS_PER_SECOND)
+
+    def _take_back(self, now: float) -> None:
+        """What no report tells of is due again."""
+        old = [frame for frame, at in self._flying.values() if now - at >= FATE_TIME]
+        if old:
+            for frame in old:
+                del self._flying[frame.pts]
+            self._due = deque(sorted([*old, *self._due], key=lambda frame: frame.pts))
 
     def peek(self, overhead: int) -> MediaFrame | None:
         """The frame that may leave now with so many bytes around it, or None."""
@@ -80,7 +106,7 @@ class CatchUp:
         frame = self._due.popleft()
         self._units -= frame.units
         self._bytes -= len(frame.payload) + overhead
-        self._flying[frame.pts] = frame
+        self._flying[frame.pts] = (frame, self._at or 0.0)
         self.sent += 1
         return frame
 
@@ -90,14 +116,16 @@ class CatchUp:
 
     def lost(self, pts: int) -> None:
         """The frame with this pts has not arrived; if it was one of these, it is due again, before the rest."""
-        frame = self._flying.pop(pts, None)
-        if frame is not None:
-            self._due.appendleft(frame)
+        flying = self._flying.pop(pts, None)
+        if flying is not None:
+            self._due.appendleft(flying[0])
 
     def next_timer(self, overhead: int) -> float | None:
         """When the next frame may leave, or None."""
-        if not self._due or self._at is None:
+        if self._at is None or not self.is_busy:
             return None
+        if not self._due:
+            return min(at for _, at in self._flying.values()) + FATE_TIME
         frame = self._due[0]
         wait = max((frame.units - self._units) / (SPEED * UNITS_PER_SECOND), (len(frame.payload) + overhead - self._bytes) / self._rate)
         return self._at + max(_BREATH, wait)

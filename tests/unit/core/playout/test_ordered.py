@@ -194,3 +194,27 @@ def test_frames_at_or_behind_the_finish_are_dropped() -> None:
     reader.insert(frame(8), 0.0)
     assert drain(reader, 0.0) == [0]
     assert reader.account.frames_discarded == 3
+
+
+def test_a_gap_that_is_given_up_does_not_take_those_behind_it_along() -> None:
+    reader = reader_with(0, 16, 32)
+    drain(reader, 0.0)
+    reader.hold_gaps(5.0)
+    assert drain(reader, 1.0) == []
+    assert reader.narrows_gap(8)
+    assert not reader.narrows_gap(24)
+    reader.release_gap()
+    assert drain(reader, 1.0) == [(8, 16), 16]
+    assert drain(reader, 4.9) == []
+    assert drain(reader, 5.0) == [(24, 32), 32]
+
+
+def test_after_a_clear_what_is_missing_behind_it_is_waited_for() -> None:
+    reader = reader_with(0)
+    drain(reader, 0.0)
+    reader.clear(0, 40, 1)
+    reader.insert(MediaFrame(pts=56, units=8, payload=b"x", clear_number=1), 1.0)
+    assert drain(reader, 1.0) == []
+    reader.insert(MediaFrame(pts=40, units=8, payload=b"x", clear_number=1, talkspurt_start=True), 1.01)
+    reader.insert(MediaFrame(pts=48, units=8, payload=b"x", clear_number=1), 1.02)
+    assert drain(reader, 1.02) == [40, 48, 56]

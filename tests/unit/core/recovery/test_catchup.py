@@ -27,7 +27,29 @@ def test_the_oldest_leaves_first_and_all_leave_once() -> None:
     catch_up.begin(owed(50), 10.0)
     assert [frame.pts for frame in drain(catch_up, 2.0, 1e6)] == [8 * index for index in range(50)]
     assert len(catch_up) == 0
+    assert catch_up.next_timer(62) == pytest.approx(12.0, abs=0.05)
+    for index in range(50):
+        catch_up.acked(8 * index)
     assert catch_up.next_timer(62) is None
+
+
+def test_what_no_report_tells_of_is_sent_again() -> None:
+    catch_up = CatchUp()
+    catch_up.begin(owed(5), 10.0)
+    assert len(drain(catch_up, 0.5, 1e6)) == 5
+    catch_up.acked(8)
+    catch_up.refill(12.6, 1e6)
+    assert [catch_up.pop(0).pts for _ in range(len(catch_up))] == [0, 16, 24, 32]
+
+
+def test_what_is_due_or_under_way_is_not_doubled_when_it_is_asked_for() -> None:
+    catch_up = CatchUp()
+    catch_up.begin(owed(3), 10.0)
+    catch_up.refill(10.1, 1e6)
+    assert catch_up.pop(0).pts == 0
+    catch_up.add(owed(4), 10.1)
+    assert len(catch_up) == 3
+    assert catch_up.is_busy
 
 
 def test_no_more_than_four_seconds_of_media_leave_in_a_second() -> None:
@@ -54,7 +76,7 @@ def test_what_is_lost_on_the_way_is_due_again_and_what_arrived_is_not() -> None:
     catch_up.acked(0)
     for pts in (0, 8, 8, 999):
         catch_up.lost(pts)
-    assert [frame.pts for frame in drain(catch_up, 1.0, 1e6, start=12.0)] == [8]
+    assert [frame.pts for frame in drain(catch_up, 0.5, 1e6, start=11.2)] == [8]
     assert catch_up.sent == 4
 
 
