@@ -28,6 +28,10 @@ MAX_FRAMES: Final = 3000
 become a gap."""
 
 
+BACKLOG_FRAMES: Final = 8
+"""Frames given out before the loop gets its turn, so that a consumer who fell behind catches up."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AudioBlock:
     """A stretch of received audio, in order.
@@ -139,21 +143,24 @@ class FrameReader:
 class FrameBlocks:
     """Iterates over blocks, or coded frames where there is no decoder. Cancelling a wait loses nothing."""
 
-    __slots__ = ("_decoder", "_reader", "_ready", "_replayer")
+    __slots__ = ("_decoder", "_reader", "_ready", "_replayer", "_taken")
 
     def __init__(self, reader: FrameReader, decoder: OrderedDecoder | None, replayer: OrderedDecoder | None = None) -> None:
         self._replayer = replayer
         self._reader = reader
         self._decoder = decoder
         self._ready: deque[AudioBlock] = deque()
+        self._taken = 0
 
     def __aiter__(self) -> FrameBlocks:
         return self
 
     async def __anext__(self) -> AudioBlock:
         while not self._ready:
-            # A backlog must not keep the loop from everything else.
-            await asyncio.sleep(0)
+            self._taken += 1
+            if self._taken % BACKLOG_FRAMES == 0:
+                # A backlog must not keep the loop from everything else.
+                await asyncio.sleep(0)
             item = await self._reader.next()
             if item is not None:
                 self._take(item)

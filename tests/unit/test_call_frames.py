@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from voicestream.call_frames import AudioBlock, FrameBlocks, FrameReader
+from voicestream.call_frames import BACKLOG_FRAMES, AudioBlock, FrameBlocks, FrameReader
 from voicestream.call_link import CallLink
 from voicestream.call_state import Ending
 from voicestream.codepoints import CodecId
@@ -113,6 +113,25 @@ async def test_a_waiting_consumer_is_woken_by_arrival() -> None:
     assert not task.done()
     bench.arrive(0)
     assert (await asyncio.wait_for(task, 5)).pts == 0
+
+
+async def test_a_consumer_that_fell_behind_gets_several_frames_in_one_turn_of_the_loop_but_not_all() -> None:
+    bench = Bench()
+    blocks = bench.reader.blocks(200, decode=False)
+    bench.arrive(*range(100))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.ensure_future(count())
+    for _ in range(100):
+        await anext(blocks)
+    counting.cancel()
+    assert 100 / BACKLOG_FRAMES - 1 <= turns <= 100 / BACKLOG_FRAMES + 1
 
 
 async def test_a_cancelled_wait_loses_nothing() -> None:

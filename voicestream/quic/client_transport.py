@@ -183,13 +183,11 @@ class ClientTransport(SocketOwner):
     # The socket's side.
 
     def _on_burst(self, port: UdpPort, burst: list[tuple[bytes, Address]]) -> None:
-        if not self._is_open:
-            return
-        now = clock()
-        with self.lock:
-            for data, address in burst:
-                self.endpoint.receive_datagram(data, address, now)
-        self._serve([self.connection], now)
+        self._receive(burst)
+
+    def _take_in(self, data: bytes, address: Address, now: float) -> Connection | None:
+        self.endpoint.receive_datagram(data, address, now)
+        return self.connection
 
     def _on_error(self, exc: OSError) -> None:
         if self._opened.done():

@@ -12,10 +12,12 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from voicestream.quic.connection import Connection
+from voicestream.quic.inbox import Inbox
+from voicestream.quic.values import Address
 
 __all__ = ["OnActivity", "SocketOwner", "clock"]
 
@@ -26,6 +28,9 @@ OnActivity = Callable[[Connection], None]
 
 clock: Final = time.monotonic
 """Seconds; the `now` of every connection and session under these transports."""
+
+SLICE: Final = 0.005
+"""Seconds of work on packets, or on connections that have something to send, before the loop gets its turn."""
 
 
 class SocketOwner(abc.ABC):
@@ -41,6 +46,8 @@ class SocketOwner(abc.ABC):
         self._thread = threading.get_ident()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
+        self._inbox = Inbox()
+        self._reading_is_due = False
         self._woken: deque[Connection] = deque()
         self._wake_is_due = False
         self._is_open = True
@@ -49,6 +56,11 @@ class SocketOwner(abc.ABC):
     def clock() -> float:
         """Seconds of the clock that all calls on connections and sessions take."""
         return clock()
+
+    @property
+    def packets_dropped(self) -> int:
+        """Packets dropped unread, for this machine was too slow for all that came; see `Inbox`."""
+        return self._inbox.dropped
 
     def wake_connection(self, connection: Connection) -> None:
         """Have the loop send what a connection has to send, and read its timer again. From any thread."""
@@ -68,8 +80,59 @@ class SocketOwner(abc.ABC):
         woken: dict[Connection, None] = {}
         while self._woken:
             woken[self._woken.popleft()] = None
-        if self._is_open:
-            self._serve(list(woken), clock())
+        if not self._is_open:
+            return
+        connections, until = deque(woken), clock() + SLICE
+        while connections and clock() < until:
+            connection = connections.popleft()
+            self._tell(connection)
+            with self.lock:
+                self._transmit(connection, clock())
+        self._set_timer()
+        for connection in reversed(connections):
+            self._woken.appendleft(connection)
+        if connections:
+            self._wake_soon()
+
+    def _wake_soon(self) -> None:
+        if not self._wake_is_due:
+            self._wake_is_due = True
+            self._loop.call_soon(self._serve_woken)
+
+    def _receive(self, packets: Iterable[tuple[bytes, Address]]) -> None:
+        """A socket has these packets."""
+        if not self._is_open:
+            return
+        now = clock()
+        for data, address in packets:
+            self._inbox.put(data, address, now)
+        if not self._reading_is_due:
+            self._read()
+
+    def _read(self) -> None:
+        """Look at packets, but not for so long that timers and applications would have to wait."""
+        self._reading_is_due = False
+        if not self._is_open:
+            return
+        touched: dict[Connection, None] = {}
+        now = clock()
+        until = now + SLICE
+        with self.lock:
+            while now < until and (packet := self._inbox.take(now)) is not None:
+                connection = self._take_in(packet.data, packet.address, now)
+                if connection is not None:
+                    touched[connection] = None
+                now = clock()
+        self._taken_in()
+        for connection in touched:
+            self._tell(connection)
+        # What they answer leaves together with what their owners have to say to it, who have a turn before that.
+        self._woken.extend(touched)
+        if touched:
+            self._wake_soon()
+        if len(self._inbox):
+            self._reading_is_due = True
+            self._loop.call_soon(self._read)
 
     def _serve(self, connections: list[Connection], now: float) -> None:
         """After something happened to these connections: tell their owners, send, and set the timer."""
@@ -117,6 +180,13 @@ class SocketOwner(abc.ABC):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    @abc.abstractmethod
+    def _take_in(self, data: bytes, address: Address, now: float) -> Connection | None:
+        """Give a packet to its connection, which is returned; the lock is held."""
+
+    def _taken_in(self) -> None:  # noqa: B027  # most have nothing to add
+        """Packets have been taken in."""
 
     @abc.abstractmethod
     def _tell(self, connection: Connection) -> None:

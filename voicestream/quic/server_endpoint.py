@@ -137,15 +137,19 @@ class ServerEndpoint:
                 return None
         connection.receive_datagram(data, addr, now)
         if connection.has_begun:
-            self._settle(connection, now)
+            self._settle(connection, now, timer=False)
             return connection
         # Nothing in it could be authenticated: not worth a connection.
         self.stats.ignored += 1
         self._forget(connection)
         return None
 
-    def handle_timer(self, now: float) -> list[Connection]:
+    def handle_timer(self, now: float, most: int | None = None) -> list[Connection]:
         """Do what is due.
+
+        Args:
+            now: Monotonic seconds.
+            most: For so many connections at once; the timer of the others stays due.
 
         Returns:
             The connections it was done for, which are to be flushed.
@@ -153,7 +157,7 @@ class ServerEndpoint:
         while self._goodbyes and next(iter(self._goodbyes.values())).until <= now:
             self._goodbyes.popitem(last=False)
         due: list[Connection] = []
-        while self._timers and self._timers[0][0] <= now:
+        while self._timers and self._timers[0][0] <= now and len(due) != most:
             at, _, connection = heapq.heappop(self._timers)
             entry = self._entries.get(connection)
             if entry is None or entry.timer != at:
@@ -166,7 +170,7 @@ class ServerEndpoint:
             else:
                 self._set_timer(connection, entry)
         for connection in due:
-            self._settle(connection, now)
+            self._settle(connection, now, timer=False)
         return due
 
     def next_timer(self) -> float | None:
@@ -311,8 +315,8 @@ class ServerEndpoint:
 
     # Bookkeeping.
 
-    def _settle(self, connection: Connection, now: float) -> None:
-        """Bring routes, timer and queue up to date with a connection."""
+    def _settle(self, connection: Connection, now: float, *, timer: bool = True) -> None:
+        """Bring routes, queue and timer up to date with a connection; the last not where it is about to be flushed."""
         entry = self._entries.get(connection)
         if entry is None:
             return
@@ -332,7 +336,8 @@ class ServerEndpoint:
         if connection.is_terminated:
             self._retire(connection, entry, now)
             return
-        self._set_timer(connection, entry)
+        if timer:
+            self._set_timer(connection, entry)
 
     def _set_timer(self, connection: Connection, entry: _Entry) -> None:
         timer = connection.next_timer()

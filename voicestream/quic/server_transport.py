@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Final
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
@@ -23,10 +24,21 @@ from voicestream.quic.values import Address
 __all__ = ["Link", "ServerTransport"]
 
 
+MAX_DUE: Final = 16
+"""Connections whose timers are seen to before the loop gets its turn."""
+
+
 class _PortAddress(tuple):  # type: ignore[type-arg]
     """A client's address that knows the socket that its packets came to, for servers with several."""
 
     port: UdpPort
+
+    @classmethod
+    def of(cls, address: Address, port: UdpPort) -> _PortAddress:
+        """An address that a packet to this port came from."""
+        made = cls(address)
+        made.port = port
+        return made
 
 
 class Link:
@@ -191,24 +203,14 @@ class ServerTransport(SocketOwner):
     # The sockets' side.
 
     def _on_burst(self, udp: UdpPort, burst: list[tuple[bytes, Address]]) -> None:
-        if not self._is_open:
-            return
-        now = clock()
-        touched: dict[Connection, None] = {}
-        several = len(self._ports) > 1
-        with self.lock:
-            for data, address in burst:
-                if several:
-                    address = _PortAddress(address)
-                    address.port = udp
-                connection = self.endpoint.receive_datagram(data, address, now)
-                if connection is not None:
-                    touched[connection] = None
-            self._send(self.endpoint.replies_to_send())
-        self._welcome()
-        self._serve(list(touched), now)
+        self._receive(burst if len(self._ports) == 1 else [(data, _PortAddress.of(address, udp)) for data, address in burst])
 
-    def _welcome(self) -> None:
+    def _take_in(self, data: bytes, address: Address, now: float) -> Connection | None:
+        return self.endpoint.receive_datagram(data, address, now)
+
+    def _taken_in(self) -> None:
+        with self.lock:
+            self._send(self.endpoint.replies_to_send())
         while (connection := self.endpoint.next_connection()) is not None:
             link = self._links[connection] = Link(self, connection)
             self._call(self._on_connection, link)
@@ -243,7 +245,7 @@ class ServerTransport(SocketOwner):
         return self.endpoint.next_timer()
 
     def _fire(self, now: float) -> list[Connection]:
-        return self.endpoint.handle_timer(now)
+        return self.endpoint.handle_timer(now, MAX_DUE)
 
 
 def _wildcard_socket(port: int) -> list[socket.socket]:

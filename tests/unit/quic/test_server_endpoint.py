@@ -302,3 +302,15 @@ def test_a_route_token_works_with_retry(make_world: Any) -> None:
 def test_a_route_token_has_8_to_20_bytes(world: Any, length: int) -> None:
     with pytest.raises(ValueError, match="8 to 20"):
         world.client(route_token=bytes(length))
+
+
+def test_timers_that_are_due_together_can_be_seen_to_by_and_by(world: Any) -> None:
+    for _ in range(3):
+        world.connect()
+    connections, later = set(world.server.connections), world.now + 1000  # idle timeouts, at the latest
+    first = world.server.handle_timer(later, 2)
+    for connection in first:
+        world.server.flush(connection, later)
+    assert len(set(first)) == 2
+    assert world.server.next_timer() <= later
+    assert {*first, *world.server.handle_timer(later, 2)} == connections

@@ -1,0 +1,121 @@
+"""The turns of a socket owner: none takes the loop for long. The clock is the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from voicestream.quic import owner
+from voicestream.quic.owner import SLICE, SocketOwner
+
+ADDRESS = ("192.0.2.1", 1)
+COST = 0.002
+PER_TURN = 3  # of things that cost so much
+
+
+class Slow(SocketOwner):
+    """Whatever is done costs two milliseconds. Connections are strings here: the owner only passes them on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.log: list[str] = []
+        self.on_tell: dict[str, Any] = {}
+        monkeypatch.setattr(owner, "clock", lambda: self.now)
+
+    def spend(self, what: str) -> None:
+        self.log.append(what)
+        self.now += COST
+
+    def _take_in(self, data: bytes, address: Any, now: float) -> Any:
+        self.spend(f"in {data.decode()}")
+        return data.decode()
+
+    def _tell(self, connection: Any) -> None:
+        if connection in self.on_tell:
+            self.on_tell.pop(connection)()
+
+    def _transmit(self, connection: Any, now: float) -> None:
+        self.spend(f"out {connection}")
+
+    def _next_timer(self) -> float | None:
+        return None
+
+    def _fire(self, now: float) -> list[Any]:
+        return []
+
+    async def turns(self) -> list[list[str]]:
+        """What is done in each turn of the loop, until nothing is."""
+        found: list[list[str]] = []
+        for _ in range(30):
+            self.log = []
+            await asyncio.sleep(0)
+            if self.log:
+                found.append(self.log)
+        return found
+
+
+async def test_packets_are_looked_at_for_a_slice_of_time_and_then_others_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    assert PER_TURN - 1 < SLICE / COST <= PER_TURN
+    slow._receive([(b"%d" % number, ADDRESS) for number in range(8)])
+    assert slow.log == ["in 0", "in 1", "in 2"]
+    turns = await slow.turns()
+    assert max(map(len, turns)) <= 2 * PER_TURN  # in and out
+    done = [entry for turn in turns for entry in turn]
+    assert [entry for entry in done if entry.startswith("in")] == [f"in {number}" for number in range(3, 8)]
+    assert [entry for entry in done if entry.startswith("out")] == [f"out {number}" for number in range(8)]
+    assert slow.packets_dropped == 0
+
+
+async def test_packets_that_come_meanwhile_wait_behind_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    slow._receive([(b"%d" % number, ADDRESS) for number in range(4)])
+    slow._receive([(b"4", ADDRESS)])
+    assert slow.log == ["in 0", "in 1", "in 2"]
+    done = [entry for turn in await slow.turns() for entry in turn]
+    assert [entry for entry in done if entry.startswith("in")] == ["in 3", "in 4"]
+
+
+async def test_an_owner_answers_before_the_connection_is_flushed_so_that_one_flush_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    heard = asyncio.Event()
+
+    async def application() -> None:
+        await heard.wait()
+        slow.log.append("answer")
+        slow.wake_connection("a")  # type: ignore[arg-type]
+
+    task = asyncio.create_task(application())
+    await asyncio.sleep(0)
+    slow.on_tell["a"] = heard.set
+    slow._receive([(b"a", ADDRESS)])
+    done = slow.log + [entry for turn in await slow.turns() for entry in turn]
+    assert done == ["in a", "answer", "out a"]
+    await task
+
+
+async def test_many_connections_that_want_to_send_share_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    for name in "abcdefgh":
+        slow.wake_connection(name)  # type: ignore[arg-type]
+    assert await slow.turns() == [["out a", "out b", "out c"], ["out d", "out e", "out f"], ["out g", "out h"]]
+
+
+async def test_a_connection_that_is_woken_after_it_was_flushed_is_flushed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    slow.on_tell["b"] = lambda: slow.wake_connection("a")  # type: ignore[arg-type]
+    slow.wake_connection("a")  # type: ignore[arg-type]
+    slow.wake_connection("b")  # type: ignore[arg-type]
+    assert await slow.turns() == [["out a", "out b"], ["out a"]]
+
+
+async def test_nothing_is_done_any_more_once_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    slow._receive([(b"%d" % number, ADDRESS) for number in range(8)])
+    slow._stop()
+    assert await slow.turns() == []
+    slow._receive([(b"9", ADDRESS)])
+    assert await slow.turns() == []
