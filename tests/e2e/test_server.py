@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import voicestream
-from voicestream.codepoints import ErrorCode
+from voicestream.codepoints import CodecId, ErrorCode
+from voicestream.config import Track
 
 Serve = Callable[..., Any]
 
@@ -243,9 +244,9 @@ async def test_a_server_that_takes_too_long_is_given_up(serve: Serve) -> None:
 
 
 async def test_ends_without_a_common_track_part_with_the_reason(serve: Serve) -> None:
-    async with serve(sit, channels=2) as loopback:
+    async with serve(sit, tracks=[Track(codec=CodecId.PCMU, clock_rate_hz=8000)]) as loopback:
         with pytest.raises(voicestream.RejectedError, match="TRACK_ERROR"):
-            await loopback.connect(channels=1)
+            await loopback.connect()
 
 
 async def test_a_server_that_closes_instead_of_answering_is_quoted(serve: Serve) -> None:

@@ -153,6 +153,9 @@ class Scripted:
     def heard_pts(self, held_units: float) -> int:
         return round(self.made - held_units)
 
+    def take_void(self, held_units: float) -> bool:
+        return False
+
 
 @given(
     decisions=st.lists(DECISIONS, max_size=12),
