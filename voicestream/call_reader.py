@@ -71,6 +71,8 @@ class CallReader:
                 # Nothing comes any more: silence, rather than concealment of what will never arrive.
                 return self._silence(samples)
             pcm = player.read(samples, now)
+            if self.playout is not None:
+                self.playout.account.frames_inband = player.inband_frames
             self._note_end(player, samples)
             if not self._link.is_over:
                 session.report_played(self._heard_pts(player), now, self.track.track_id)

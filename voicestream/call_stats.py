@@ -140,6 +140,8 @@ class PlayoutStats:
         frames_received: Frames that the buffer took.
         frames_played: Of these, played.
         frames_concealed: Frames that were never played, estimated.
+        frames_copied: Of the frames played, low-rate copies in place of lost ones.
+        frames_inband: Lost frames made of the in-band redundancy of the frame after them.
         frames_late: Frames that came after their time.
         frames_discarded: Frames dropped because of a clear or the bound of the buffer.
         frames_duplicate: Frames that were there already.
@@ -160,6 +162,8 @@ class PlayoutStats:
     frames_received: int = 0
     frames_played: int = 0
     frames_concealed: int = 0
+    frames_copied: int = 0
+    frames_inband: int = 0
     frames_late: int = 0
     frames_discarded: int = 0
     frames_duplicate: int = 0
@@ -263,6 +267,8 @@ def playout_stats(playout: Playout) -> PlayoutStats:
         frames_received=account.frames_received,
         frames_played=account.frames_played,
         frames_concealed=account.frames_concealed,
+        frames_copied=account.frames_copied,
+        frames_inband=account.frames_inband,
         frames_late=account.frames_late,
         frames_discarded=account.frames_discarded,
         frames_duplicate=account.frames_duplicate,

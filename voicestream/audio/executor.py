@@ -64,6 +64,7 @@ class Executor:
 
     Attributes:
         corrupt_frames: Frames that the codec refused; they were concealed.
+        inband_frames: Lost frames made of the in-band redundancy of the frame after them.
         inserted_samples: Samples that expansion of frames added, at the decoder's rate.
         removed_samples: Samples that acceleration took away, at the decoder's rate.
     """
@@ -85,6 +86,7 @@ class Executor:
         self._voice = VoiceDetector(hangover_ms=_HANGOVER_MS)
         self._speech = False
         self.corrupt_frames = 0
+        self.inband_frames = 0
         self.inserted_samples = 0
         self.removed_samples = 0
 
@@ -198,6 +200,7 @@ class Executor:
         pcm = pcm[len(pcm) - self._samples(units) :]
         pcm = self._join(pcm) if tail is None else np.concatenate((crossfade(tail, pcm[: len(tail)]), pcm[len(tail) :]))
         self._heard(_Source.DECODER, self._next_pts)
+        self.inband_frames += 1
         return Piece(pcm)
 
     def _concealed(self, samples: int) -> Piece:

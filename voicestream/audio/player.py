@@ -42,6 +42,7 @@ class PlayerStats:
         inserted_samples: Added to frames by expansion.
         removed_samples: Taken from frames by acceleration.
         corrupt_frames: Frames that the codec refused.
+        inband_frames: Lost frames made of the in-band redundancy of the frame after them.
     """
 
     returned_samples: int = 0
@@ -52,6 +53,7 @@ class PlayerStats:
     inserted_samples: int = 0
     removed_samples: int = 0
     corrupt_frames: int = 0
+    inband_frames: int = 0
 
 
 class Player:
@@ -115,6 +117,11 @@ class Player:
         """Samples given out so far in place of audio that was lost or late."""
         return round(self._concealed * self._rate / self._made_rate)
 
+    @property
+    def inband_frames(self) -> int:
+        """Lost frames made so far of the in-band redundancy of the frame after them."""
+        return self._executor.inband_frames
+
     def stats(self) -> PlayerStats:
         """What has been done so far."""
         scale = self._rate / self._made_rate
@@ -127,6 +134,7 @@ class Player:
             inserted_samples=round(self._executor.inserted_samples * scale),
             removed_samples=round(self._executor.removed_samples * scale),
             corrupt_frames=self._executor.corrupt_frames,
+            inband_frames=self.inband_frames,
         )
 
     def read(self, n: int, now: float) -> Pcm:

@@ -172,6 +172,7 @@ def test_the_in_band_copy_of_the_next_frame_replaces_concealment() -> None:
     run(executor, *map(Decode, frames[:lost]))
     piece = executor.run(Conceal(8, frames[lost + 1]))
     assert not piece.concealed
+    assert executor.inband_frames == 1
     assert len(piece.pcm) == FRAME
     assert likeness(piece.pcm, whole) > 0.85
 

@@ -200,7 +200,7 @@ def _losses(record: DemoRecord, receiver: EndRecord, way: Way) -> Chart:
     losses = loss_percent(per_interval(record.log, way, began, seconds, step), step)
     mended = [
         Series(label=tool, points=mended_percent(receiver, began, seconds, step, get), style="stack", colour=number)
-        for number, (tool, get) in zip((1, 3, 4, 2), TOOLS.items(), strict=False)
+        for number, (tool, get) in zip((1, 3, 4, 6), TOOLS.items(), strict=True)
     ]
     return Chart(
         title="Loss before and after repair",

@@ -39,6 +39,8 @@ LONGEST_LINE_S: Final = 3.5
 TOOLS: Final[dict[str, Callable[[CallStats], float]]] = {
     "Sent again": lambda stats: stats.recovery.retransmissions_received,
     "Repair code": lambda stats: stats.recovery.frames_repaired,
+    "Low-rate copy": lambda stats: stats.playout.frames_copied,
+    "In-band": lambda stats: stats.playout.frames_inband,
 }
 """What can bring back a lost frame, and how many each has, as the receiver counts them."""
 

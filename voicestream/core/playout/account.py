@@ -24,6 +24,8 @@ class PlayoutAccount:
     Attributes:
         frames_received: Frames inserted.
         frames_played: Frames handed out for decoding.
+        frames_copied: Of the frames played, low-rate copies that stood in for lost ones.
+        frames_inband: Lost frames whose end was made of the in-band redundancy of the frame after them, as the executor tells.
         frames_late: Frames that came after the playhead had passed them.
         frames_discarded: Frames dropped because the buffer was full, because a clear covered them or because they overlap.
         frames_duplicate: Frames that were here already, or a copy whose frame is.
@@ -46,6 +48,8 @@ class PlayoutAccount:
 
     frames_received: int = 0
     frames_played: int = 0
+    frames_copied: int = 0
+    frames_inband: int = 0
     frames_late: int = 0
     frames_discarded: int = 0
     frames_duplicate: int = 0

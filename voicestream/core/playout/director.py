@@ -352,6 +352,7 @@ class Director:
     def _book_frame(self, pending: Pending, change: float) -> None:
         account = self._intake.account
         account.frames_played += 1
+        account.frames_copied += isinstance(pending.decision, Repair)
         account.played_units += pending.to_pts - pending.from_pts
         if change > 0:
             account.inserted_units += change

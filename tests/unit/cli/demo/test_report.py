@@ -29,7 +29,7 @@ def test_figures_belong_to_the_right_direction_and_phase(record: DemoRecord) -> 
     assert up.phases[3].mouth_to_ear_ms is None
     assert up.phases[3].unheard_ms == pytest.approx(2900, abs=110)
     assert up.phases[1].unheard_ms == 0.0
-    assert up.whole.mended == {"Sent again": pytest.approx(66.0), "Repair code": pytest.approx(44.0)}
+    assert up.whole.mended == {"Sent again": pytest.approx(66.0), "Repair code": pytest.approx(44.0), "Low-rate copy": 0.0, "In-band": 0.0}
 
 
 def test_a_call_of_which_nothing_is_known_still_has_tables_and_a_page(kit) -> None:
@@ -75,7 +75,8 @@ def test_the_chart_of_rates_has_capacity_wire_codec_and_frame_length(record: Dem
 def test_the_chart_of_losses_has_every_tool_and_what_is_left(record: DemoRecord) -> None:
     chart = page_of(record).directions[1].charts[2]
     labels = {series.label: series.style for series in chart.series}
-    assert labels == {"Packets lost on the link": "step", "Sent again": "stack", "Repair code": "stack", "Unheard": "stack"}
+    tools = ["Sent again", "Repair code", "Low-rate copy", "In-band"]
+    assert labels == {"Packets lost on the link": "step"} | dict.fromkeys([*tools, "Unheard"], "stack")
     assert chart.cut
 
 

@@ -246,6 +246,7 @@ def test_a_copy_is_played_with_the_copies_before_it() -> None:
         bench.insert(frame(at), kind=SourceKind.COPY, late=0.019)
     assert bench.tick() == [Repair(frame(pts), SourceKind.COPY, (frame(pts - 16), frame(pts - 8)))]
     assert bench.playout.account.frames_duplicate == 2
+    assert bench.playout.account.frames_copied == 1
 
 
 # Readers that stall, memory
