@@ -116,7 +116,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
 def render_chart(chart: Chart) -> str:
     """The chart's frame: curves with a text alternative, and the numbers of the y axis."""
     highest = chart.y_max if chart.cut else max(_highest(chart.series), chart.y_max)
-    ticks = nice_ticks(0.0, max(highest, 1e-9), 4)
+    ticks = nice_ticks(0.0, max(highest, 1e-9), 5)
     x_max, y_max = max(chart.x_max, 1e-9), ticks[-1]
     lines = "".join(f'<path class="{"grid" if value else "base"}" d="M0 {_y(value, y_max):.1f}H{WIDTH:.0f}"/>' for value in ticks)
     curves, below = "", dict[float, float]()

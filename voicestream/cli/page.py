@@ -169,7 +169,9 @@ def _checks(checks: Sequence[Check]) -> str:
             f'<li class="{kind}"><span class="sign" role="img" aria-label="{word}"></span>'
             f"<div><h3>{escape(check.title)}</h3><p>{escape(check.finding)}</p></div></li>"
         )
-    head = f"All {passed} checks passed" if passed == len(checks) else f"{len(checks) - passed} of {len(checks)} checks failed"
+    head = f"{len(checks) - passed} of {len(checks)} checks failed"
+    if passed == len(checks):
+        head = f"All {passed} checks passed" if passed > 1 else "1 check passed"
     return f'<section class="card checks" aria-labelledby="checks"><h2 id="checks">{head}</h2><ul>{items}</ul></section>'
 
 
