@@ -147,7 +147,9 @@ class Session(Machine):
     def ahead_allowance(self, now: float, track: int = 0) -> float:
         """Seconds of audio that may be sent ahead of time now. Raises as `send_frame`."""
         self._hub.require_open("ahead_allowance")
-        return self._tracks.sender(track).budget.allowance(now, self.rtt)
+        budget = self._tracks.sender(track).budget
+        # Without a path the words wait for the resume: what is sent meanwhile would come too late to be heard.
+        return 0.0 if self._hub.is_detached else budget.allowance(now, self.rtt)
 
     def send_event(
         self,

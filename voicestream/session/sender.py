@@ -185,6 +185,7 @@ class Sender:
         played = min(progress.played_pts, self.timeline.next_pts)
         if played > self.counts.played_pts:
             self.counts.played_pts = played
+            self.budget.playhead(played, now)
             self._hub.events.put(Progress(track=self.track.track_id, played_pts=played))
 
     def on_finished(self, finished: wire.Finished, now: float) -> None:

@@ -9,7 +9,7 @@
 * ``python -m voicestream.testing.fuzz``: hostile input in every state.
 * ``python -m voicestream.testing.bench``: rate control on shared and changing links, with competitors, measured against bars.
 
-The last five are not imported from here, so that using a link loads neither QUIC nor hypothesis.
+The last six are not imported from here, so that using a link loads neither QUIC nor hypothesis.
 """
 
 from __future__ import annotations

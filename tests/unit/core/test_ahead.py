@@ -72,3 +72,28 @@ def test_memory_is_bounded_when_nobody_reports() -> None:
         budget.sent(8 * (index + 1), 8, 10.0 + index * 0.02, None)
     assert len(budget._sent) == 2000
     assert budget._units == 16000
+
+
+def test_a_far_end_that_stands_still_gets_nothing_more_until_it_goes_on() -> None:
+    budget = AheadBudget(0.15)
+    for number in range(7):
+        budget.sent(8 + 8 * number, 8, 10.0, 0.0)
+    budget.playhead(0, 10.0, 0.0)
+    for step in range(1, 60):
+        now = 10 + step * 0.05
+        budget.playhead(0, now, 0.0)
+        if now > 10.2:
+            assert budget.allowance(now + 0.04, 0.0) < 0.02, now
+    budget.playhead(8, 13.5)  # its PROGRESS
+    assert budget.allowance(13.5, 0.0) == pytest.approx(0.03)
+    assert budget.allowance(13.6, 0.0) == pytest.approx(0.13)
+
+
+def test_news_that_was_overtaken_changes_nothing() -> None:
+    budget = AheadBudget(0.15)
+    for number in range(7):
+        budget.sent(8 + 8 * number, 8, 10.0, 0.0)
+    budget.playhead(24, 10.06, 0.0)
+    level = budget.level(10.07, 0.0)
+    budget.playhead(8, 10.07, 0.0)
+    assert budget.level(10.07, 0.0) == level
