@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,6 +17,8 @@ from voicestream.codepoints import ErrorCode
 from voicestream.store import MemoryStore
 
 FRAME_S = 0.02
+CALLS = int(os.environ.get("VOICESTREAM_REAL_BREAKS", "4"))
+"""Calls at once, each with a break of its own length: 20 take as long as 4."""
 
 
 class Relay(asyncio.DatagramProtocol):
@@ -55,6 +59,13 @@ class Relay(asyncio.DatagramProtocol):
         self._backs[addr] = back
         for data in self._waiting.pop(addr):
             back.sendto(data)
+
+    def lead_to(self, server: tuple[str, int]) -> None:
+        """Everything goes to another server from now on, as when one dies and another takes its address."""
+        self.server = server
+        for back in self._backs.values():
+            back.close()
+        self._backs.clear()
 
     @property
     def port(self) -> int:
@@ -255,3 +266,74 @@ async def test_no_more_sessions_wait_for_their_clients_than_may_have_one(serve: 
         assert ends == {"/0": ErrorCode.LIMIT_EXCEEDED}
         call._parts.link._owner.abort()
         await call.wait_closed()
+
+
+async def broken_call(loopback: Any, seed: int, seen: dict[str, Any]) -> None:
+    """One call over a relay of its own that goes mute for 0.5 to 5 s."""
+    rng = random.Random(seed)
+    begin, seconds = rng.uniform(0.5, 1.5), rng.uniform(0.5, 5.0)
+    async with network(loopback) as relay:
+        uri = f"voicestream://127.0.0.1:{relay.port}/{seed}"
+        async with voicestream.connect(uri, pin=loopback.certificate.pin) as call:
+            loop = asyncio.get_running_loop()
+            loop.call_later(begin, setattr, relay, "mute", True)
+            loop.call_later(begin + seconds, setattr, relay, "mute", False)
+            session_id, start = call.session_id, loop.time()
+            total = round((begin + seconds + 1.5) / 0.02)
+            for number in range(total):
+                await call.send_frame(frame(number))
+                await asyncio.sleep(max(0.0, start + (number + 1) * 0.02 - loop.time()))
+            await call.finish(timeout=20)
+            assert call.session_id == session_id
+        seen[call.path] = (total, seconds)
+
+
+async def test_calls_over_paths_that_go_mute_lose_nothing_repeat_nothing_and_keep_the_order(serve: Any) -> None:
+    heard: dict[str, list[int]] = {}
+    gaps: dict[str, int] = {}
+    said: dict[str, Any] = {}
+
+    async def handler(call: voicestream.Call) -> None:
+        heard[call.path], gaps[call.path] = [], 0
+        async for block in call.frames(decode=False):
+            gaps[call.path] += block.gap
+            if not block.gap and block.payload is not None:
+                heard[call.path].append(int.from_bytes(block.payload[1:5], "big"))
+
+    async with serve(handler) as loopback:
+        await asyncio.wait_for(asyncio.gather(*(broken_call(loopback, seed, said) for seed in range(CALLS))), 60)
+    for path, (total, seconds) in said.items():
+        assert heard[path] == sorted(set(heard[path])), f"{path}: twice or out of order"
+        assert len(heard[path]) >= 0.99 * total, f"{path}: {total - len(heard[path])} of {total} lost in a break of {seconds:.1f} s"
+    assert len(said) == CALLS
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+async def test_a_server_that_is_killed_is_noticed_and_one_that_comes_back_without_the_session_says_so(serve: Any, is_back: bool) -> None:
+    async def handler(call: voicestream.Call) -> None:
+        await call.wait_closed()
+
+    seen: list[voicestream.CallEvent] = []
+    loop = asyncio.get_running_loop()
+    async with serve(handler, drain_timeout=0) as second, serve(handler, drain_timeout=0) as first, network(first) as relay:
+        call = await voicestream.connect(
+            f"voicestream://127.0.0.1:{relay.port}/", pin=first.certificate.pin, resume_timeout=None if is_back else 4.0
+        )
+        watcher = asyncio.create_task(watch(call, seen))
+        began = loop.time()
+        # The relay leads to the second server from now on, which has never heard of the call; or nowhere.
+        if is_back:
+            relay.lead_to(("127.0.0.1", second.server.port))
+        else:
+            relay.mute = True
+        while not call.closed:
+            await call.send_frame(frame(0)) if not call.closed else None
+            await asyncio.wait([asyncio.ensure_future(call.wait_closed())], timeout=0.02)
+        took = loop.time() - began
+        await asyncio.wait_for(watcher, 5)
+        kinds = [event.kind for event in seen if event.kind != "quality"]
+        assert kinds == ["degraded", "lost", "resuming", "gave_up"]
+        assert call.close_code == (ErrorCode.SESSION_UNKNOWN if is_back else ErrorCode.PATH_LOST)
+        assert seen[-1].data["code"] == call.close_code
+        assert 1.8 < took < 12
+        await call.close()
