@@ -24,7 +24,8 @@ class CallEvent:
 
     Attributes:
         kind: "json", "text" or "bytes": an application event, its content in `data`. "clear": the far end asks this end to
-            stop talking (barge-in); what was queued is already gone. "finish": the far end sends no more audio.
+            stop talking (barge-in); what was queued is already gone. "heard" follows: how much of it the far end's device had played
+            when its user interrupted, exactly. "finish": the far end sends no more audio.
             "degraded": nothing has been heard of the far end for 0.6 s, "connected": it is heard again, "lost": for 2 s, or the
             connection broke, "resuming": another one is dialled, "resumed": the session goes on on it (`data` holds "outage",
             seconds), "gave_up": it could not be resumed, and the call ends (`data` holds "code" and "reason": nobody answered for
@@ -32,12 +33,12 @@ class CallEvent:
             "going_away": the far end will close soon; `data` holds "reason", "uri" and "retry_after" (seconds). "quality": how well
             this end can send has changed; `data` holds "level" ("good", "limited", "poor", or "paused" when no audio leaves, since
             the path does not carry any) and "target_bps".
-        data: Content; dict or list, str, or bytes. None for "clear" and "finish".
+        data: Content; dict or list, str, or bytes. None for "clear", "heard" and "finish".
         event_id: Number that the far end gave to an application event.
         order: Place among the ordered application events, from 1; 0 for an unordered one.
         track: Track that the event belongs to, if any.
         at: Media time on that track in seconds, if the event is aligned with audio: the far end's audio for application
-            events and "finish", this end's for "clear" (where what follows begins).
+            events and "finish", this end's for "clear" (where what follows begins) and "heard" (where the listener stopped).
     """
 
     kind: str

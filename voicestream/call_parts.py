@@ -190,7 +190,9 @@ class CallParts:
                 self.sender.on_clear_requested(event)
                 self.inbox.put(CallEvent(kind="clear", track=event.track, at=event.to_pts / UNITS_PER_SECOND))
             case Cleared():
-                self.sender.on_cleared(event)
+                if not self.sender.on_cleared(event):
+                    # Nobody here waits for it: the far end had interrupted.
+                    self.inbox.put(CallEvent(kind="heard", track=event.track, at=event.heard_pts / UNITS_PER_SECOND))
             case Finished():
                 self.sender.on_finished(event)
             case RemoteFinished():

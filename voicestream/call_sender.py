@@ -119,9 +119,9 @@ class CallSender:
         self.next_pts[event.track] = event.to_pts
         self._discard()
 
-    def on_cleared(self, event: Cleared) -> None:
-        """A clear is confirmed."""
-        self._resolve((event.track, event.number), event.heard_pts)
+    def on_cleared(self, event: Cleared) -> bool:
+        """A clear is confirmed; whether somebody here had asked for it."""
+        return self._resolve((event.track, event.number), event.heard_pts)
 
     def on_finished(self, event: Finished) -> None:
         """The far end has played all of a track."""
@@ -236,7 +236,8 @@ class CallSender:
             raise StateError("the call ended without an answer")
         return result
 
-    def _resolve(self, key: tuple[int, int | None], pts: int) -> None:
+    def _resolve(self, key: tuple[int, int | None], pts: int) -> bool:
         future = self._answers.get(key)
         if future is not None and not future.done():
             future.set_result(pts)
+        return future is not None
