@@ -71,7 +71,7 @@ def _decoded(block: DecodedBlock) -> AudioBlock:
 class FrameReader:
     """Reads one track through an ordering buffer."""
 
-    __slots__ = ("_audio", "_ending", "_link", "_lookahead_ms", "_reader", "arrived", "taken_pts", "track")
+    __slots__ = ("_audio", "_ending", "_link", "_lookahead_ms", "_reader", "_told", "arrived", "taken_pts", "track")
 
     def __init__(self, link: CallLink, ending: Ending, track: Track, audio: AudioConfig, lookahead_ms: int) -> None:
         self._link = link
@@ -80,6 +80,7 @@ class FrameReader:
         self._lookahead_ms = lookahead_ms
         self._reader: OrderedReader | None = None
         self.track = track
+        self._told = False
         self.arrived = Signal()
         self.taken_pts = 0
 
@@ -124,12 +125,14 @@ class FrameReader:
                     return item
                 if item is not None:
                     self.taken_pts = item.pts + item.units if isinstance(item, MediaFrame) else item.to_pts
-                    if not over:
-                        session.report_played(self.taken_pts, now, self.track.track_id)
+                    if not over and session.report_played(self.taken_pts, now, self.track.track_id):
+                        self._told = True
                     return item
                 timer = reader.next_timer()
             # Only when there is nothing to give: what was taken is told to the far end in one go.
-            self._link.wake()
+            if self._told:
+                self._told = False
+                self._link.wake()
             if over or reader.finished:
                 return None
             await self.arrived.wait(None if timer is None else max(0.0, timer - now))

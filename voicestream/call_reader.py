@@ -74,9 +74,9 @@ class CallReader:
             if self.playout is not None:
                 self.playout.account.frames_inband = player.inband_frames
             self._note_end(player, samples)
-            if not self._link.is_over:
-                session.report_played(self._heard_pts(player), now, self.track.track_id)
-        self._link.wake()
+            told = not self._link.is_over and session.report_played(self._heard_pts(player), now, self.track.track_id)
+        if told:
+            self._link.wake()
         return pcm
 
     def blocks(self) -> Blocks:

@@ -34,6 +34,7 @@ class Bench:
         self.now = 100.0
         self.reported: list[int] = []
         self.lookaheads: list[int] = []
+        self.woken: list[float] = []
         self.playout: Playout | None = None
         self.ending = Ending()
         receiver = SimpleNamespace(attach_playout=self.attach)
@@ -44,7 +45,7 @@ class Bench:
             is_closed=False,
         )
         self.connection = SimpleNamespace(session=session)
-        owner: Any = SimpleNamespace(lock=nullcontext(), clock=lambda: self.now, wake=lambda: None, connection=self.connection)
+        owner: Any = SimpleNamespace(lock=nullcontext(), clock=lambda: self.now, wake=lambda: self.woken.append(self.now), connection=self.connection)
         self.link = CallLink(owner, self.ending)
         audio = AudioConfig(sample_rate_hz=rate, channels=channels)
         self.reader = CallReader(self.link, self.ending, TRACK, audio, PlayoutConfig(), None)
@@ -70,6 +71,14 @@ def test_before_any_audio_there_is_silence_of_exactly_the_length_asked_for() -> 
         assert block.dtype == np.int16
         assert block.shape == (samples,)
         assert not block.any()
+
+
+def test_the_transport_is_woken_only_when_the_far_end_is_to_be_told_something() -> None:
+    bench = Bench()
+    bench.connection.session.report_played = lambda pts, now, track: bench.now > 1
+    for bench.now in (0.5, 0.52, 1.5, 0.54):
+        bench.reader.read(160)
+    assert bench.woken == [1.5]
 
 
 def test_two_channels_are_given_as_asked_for() -> None:

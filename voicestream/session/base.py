@@ -203,8 +203,11 @@ class Session(Machine):
         """Clears so far of a track that this end sends, whoever began them. Raises ValueError when the track is not sent."""
         return self._tracks.sender(track).clears.number
 
-    def report_played(self, pts: int, now: float, track: int = 0) -> None:
+    def report_played(self, pts: int, now: float, track: int = 0) -> bool:
         """The player says which sample of a received track leaves the device, often enough (each block).
+
+        Returns:
+            Whether the far end is to be told something. Where not, which is most times, there is no need to look for what goes out.
 
         Raises:
             StateError: The session is not open.
@@ -213,7 +216,7 @@ class Session(Machine):
         self._hub.require_open("report_played")
         if pts < 0:
             raise ValueError(f"pts must not be negative, not {pts}")
-        self._tracks.receiver(track).report_played(pts, now)
+        return self._tracks.receiver(track).report_played(pts, now)
 
     def finish(self, now: float, track: int = 0) -> None:
         """No audio follows on the track; `Finished` comes when the far end has played it all.

@@ -268,9 +268,10 @@ class Receiver:
             # All had been played before the end was known; a player with nothing left to play may not report again.
             self.report_played(self.played.played_pts, now)
 
-    def report_played(self, pts: int, now: float) -> None:
+    def report_played(self, pts: int, now: float) -> bool:
         """The player's word; see `Session.report_played`."""
-        for message in self.played.played(pts, now):
+        messages = self.played.played(pts, now)
+        for message in messages:
             if isinstance(message, wire.Progress):
                 self._tell_progress(message, now)
             elif isinstance(message, wire.Cleared):
@@ -278,6 +279,7 @@ class Receiver:
             else:
                 self._hub.outgoing.repeats.withdraw(self._progress_key)
                 self._hub.send(message, now)
+        return bool(messages)
 
     def handle_timer(self, now: float) -> None:
         """Confirm a clear of which the player has said nothing."""

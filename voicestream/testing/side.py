@@ -158,8 +158,7 @@ class CallSide(abc.ABC):
         """What tells the far end how far `track` has been played or read."""
 
         def report(pts: int) -> None:
-            if not self.session.is_closed:
-                self.session.report_played(pts, self.sim.now, track=track)
+            if not self.session.is_closed and self.session.report_played(pts, self.sim.now, track=track):
                 self.flush_control()
 
         return report

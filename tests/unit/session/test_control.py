@@ -162,3 +162,13 @@ def test_all_that_a_whole_call_says_can_be_parsed(pair) -> None:
     messages += parser.feed(pair.server.control_to_send())
     assert {type(message) for message in messages} == {Progress, wire.Finished}
     assert not parser.in_message
+
+
+def test_what_was_played_is_news_to_the_far_end_now_and_then_only(pair) -> None:
+    pair.talk(0.5, "client")
+    news = []
+    for step in range(1, 41):
+        pair.now += 0.02
+        news.append(pair.server.report_played(step, pair.now))
+    assert 3 <= sum(news) <= 4  # every 250 ms
+    assert set(news) == {True, False}
