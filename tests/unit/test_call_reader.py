@@ -45,7 +45,9 @@ class Bench:
             is_closed=False,
         )
         self.connection = SimpleNamespace(session=session)
-        owner: Any = SimpleNamespace(lock=nullcontext(), clock=lambda: self.now, wake=lambda: self.woken.append(self.now), connection=self.connection)
+        owner: Any = SimpleNamespace(
+            lock=nullcontext(), clock=lambda: self.now, wake=lambda: self.woken.append(self.now), connection=self.connection
+        )
         self.link = CallLink(owner, self.ending)
         audio = AudioConfig(sample_rate_hz=rate, channels=channels)
         self.reader = CallReader(self.link, self.ending, TRACK, audio, PlayoutConfig(), None)
