@@ -42,7 +42,7 @@ MAX_BUNDLE_MS: Final = 120  # VS-4.2-4
 LOWER_SHARE: Final = 0.985
 """Down to this part of what the plan takes, the plan stands: the estimate itself keeps more than that in reserve."""
 
-RAISE_SHARE: Final = 1.06
+RAISE_SHARE: Final = 1.03
 """A bitrate is raised by this much at least, or to what is wanted, lest the plan change with every report."""
 
 RAISE_INTERVAL: Final = 0.3

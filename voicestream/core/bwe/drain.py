@@ -21,12 +21,13 @@ class DrainWatch:
 
     Attributes:
         peak: The longest queue, in seconds.
+        highest: The same since it was last set to 0, over drains that were begun anew.
     """
 
-    __slots__ = ("_low", "_low_at", "_peak_at", "_settled_at", "peak")
+    __slots__ = ("_low", "_low_at", "_peak_at", "_settled_at", "highest", "peak")
 
     def __init__(self) -> None:
-        self.peak = 0.0
+        self.peak = self.highest = 0.0
         self._peak_at = self._low_at = self._settled_at = 0.0
         self._low = 0.0
 
@@ -37,6 +38,7 @@ class DrainWatch:
 
     def update(self, now: float, queue: float) -> None:
         """The queue is so long now."""
+        self.highest = max(self.highest, queue)
         if queue > self.peak + STEP:
             self.peak = self._low = queue
             self._peak_at = self._low_at = max(now, self._settled_at)
@@ -47,10 +49,12 @@ class DrainWatch:
         """Whether the queue has had time to answer."""
         return now > self._settled_at
 
-    def unmoved(self, now: float, queue: float, trend: float, less: float) -> bool:
-        """Whether it stays though it should have shrunk by more than half; `less`: part by which less is sent than could arrive."""
-        shrunk = less * (now - self._peak_at)
-        return shrunk > 0.6 * self.peak + 0.06 and queue > 0.7 * self.peak and abs(trend) < FLAT
+    def unmoved(self, now: float, queue: float, less: float) -> bool:
+        """Whether it stays though it should be gone; `less`: part by which less is sent than could arrive.
+
+        However it moves meanwhile: a queue that others keep goes up and down with their windows.
+        """
+        return less * (now - self._peak_at) > self.peak + 0.15 and queue > 0.5 * self.peak
 
     def rests(self, now: float, trend: float) -> bool:
         """Whether it has shrunk as far as it will."""

@@ -6,42 +6,22 @@ that equals get equal shares and the rate stands still. A queue that grows fast 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Final
 
+from voicestream.core.bwe import tuning
 from voicestream.core.bwe.drain import DrainWatch
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
+from voicestream.core.bwe.pair_schedule import PairSchedule
 from voicestream.core.bwe.path import FASTER, PathView
+from voicestream.core.bwe.rivals import PART, Rivals
 from voicestream.core.bwe.samples import Sample
 from voicestream.core.bwe.state import State
 from voicestream.trace import Observer
 
 __all__ = ["Estimator"]
 
-QUEUED_BITS: Final = 900.0
-"""What each flow keeps in the bottleneck's queue when it has to share: about one datagram."""
-
-LEAST_QUEUE: Final = 0.008
-MOST_QUEUE: Final = 0.05
-"""Bounds of the queue aimed at while cruising, in seconds."""
-
-PAIR_USE: Final = 0.93
-"""Part of the bottleneck's rate that is used when there is nobody else."""
-
-ADD_BPS: Final = 2500.0
-"""Bits per second each second that a cruising flow gains while it sees no queue."""
-
-DAMPING: Final = 1.5
-RAMP_FAST: Final = 1.0
-RAMP_SLOW: Final = 0.4
-"""Growth a second, as a share, with and without a pair that shows that there is room."""
-
-LEAST_SHARE: Final = 0.2
-"""No less of the rate is taken for our share at once: reports that got lost leave gaps."""
-
-REFRESH: Final = 25.0
-"""Seconds without sight of an empty queue after which it is drained, lest it be taken for the path's own delay."""
 
 
 class Estimator:
@@ -73,10 +53,13 @@ class Estimator:
         self._state_at = 0.0
         self._watch = DrainWatch()
         self._resume_bps = 0.0
+        self._restarts = 0  # drains that were begun anew because it was less than thought
         self._since: float | None = None  # ramp: a queue has been there; cruise: none has been there well above our share
         self._decided_at: float | None = None
-        self._pair_at = -1.0
-        self._foreign: list[float] = []
+        self._careful = False  # ramp: pairs tell of nothing new
+        self._schedule = PairSchedule()
+        self._rivals = Rivals()
+        self._hold_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
     # What happens
 
@@ -104,7 +87,7 @@ class Estimator:
             return
         if self.state is not State.STARVED:
             self._resume_bps = self.target_bps if self.state is not State.TEST else self._test.before_bps
-            self._enter(State.STARVED, now)
+            self._enter(State.STARVED, now, "no feedback")
         self.path.waiting_since = now - rtt
         self._set(0.6 * self.target_bps)
 
@@ -121,7 +104,8 @@ class Estimator:
         """The packets take another path: nothing that was measured holds."""
         self.path.changed(now)
         self._share = self._share_pair = None
-        self._enter(State.RAMP, now)
+        self._careful = False
+        self._enter(State.RAMP, now, "another path")
 
     # What is known
 
@@ -155,27 +139,24 @@ class Estimator:
 
     def wants_pair(self, now: float) -> bool:
         """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
-        return now - self._pair_at >= self._pair_interval(now)
+        path = self.path
+        newest = path.pairs.newest_bps(now, age=1.2, least=1)
+        return self._schedule.due(
+            now,
+            None if path.first_at is None else now - path.first_at,
+            rising=self.state is State.RAMP and self.target_bps < 0.9 * self.max_bps,
+            faster=self._share_pair is not None and newest is not None and newest > FASTER * self._share_pair,
+            target_bps=self.target_bps,
+        )
 
     def paired(self, now: float) -> None:
         """A pair leaves."""
-        self._pair_at = now
-
-    def _pair_interval(self, now: float) -> float:
-        if self.path.first_at is None or now - self.path.first_at < 1.0:
-            return 0.1
-        newest = self.path.pairs.newest_bps(now, age=1.2, least=1)
-        if self._share_pair is not None and newest is not None and newest > FASTER * self._share_pair:
-            return 0.2
-        if self.state is State.RAMP and self.target_bps < 0.9 * self.max_bps:
-            return 0.3
-        return 0.5 if self.target_bps > 30000 else 0.8
-
-    # Decisions
+        self._schedule.paired(now)
 
     def _decide(self, now: float, rtt: float) -> None:
         passed = min(0.2, now - self._decided_at) if self._decided_at is not None else 0.0
         self._decided_at = now
+        self._rivals.update(now, self.path.delay.standing)
         if self.state is State.STARVED:
             self._fed_again(now, rtt)
         elif self.state is State.DRAIN:
@@ -193,12 +174,12 @@ class Estimator:
 
     def _aim(self) -> float:
         """Queue to aim at while cruising, in seconds."""
-        return min(MOST_QUEUE, max(LEAST_QUEUE, QUEUED_BITS / self.target_bps))
+        return min(tuning.MOST_QUEUE, max(tuning.LEAST_QUEUE, tuning.QUEUED_BITS / self.target_bps))
 
     def _overused(self, now: float, rtt: float) -> bool:
         queue, trend, aim = self.path.delay.standing, self.path.delay.trend, self._aim()
-        if self._competing(now):
-            return queue > 0.3 and trend > 0.1
+        if self._rivals.compete(now):
+            return False  # the queue is theirs; losses and the guess bound the rate
         if self.state is State.RAMP:
             return (queue > aim + 0.007 and trend > 0.02) or queue > 2 * aim + 0.02
         return (queue > 2 * aim + 0.02 and trend > 0.03) or queue > 2 * aim + 0.06
@@ -208,13 +189,15 @@ class Estimator:
         self._test.abandon(now)
         before = self.target_bps
         arriving = self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
-        self._note_share(now, max(LEAST_SHARE * before, min(arriving, before)))
+        self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before)))
         self._resume_bps = before
-        self._begin_drain(now, rtt)
+        self._restarts = 0
+        self._watch.highest = 0.0
+        self._begin_drain(now, rtt, "a queue grows")
 
-    def _begin_drain(self, now: float, rtt: float) -> None:
+    def _begin_drain(self, now: float, rtt: float, reason: str) -> None:
         self._watch.start(now, self.path.delay.standing, rtt + 0.15)
-        self._enter(State.DRAIN, now)
+        self._enter(State.DRAIN, now, reason)
         self._set(self._drain_rate())
 
     def _note_share(self, now: float, share: float) -> None:
@@ -235,10 +218,11 @@ class Estimator:
         elif watch.settled(now):
             arriving = self.path.delivery.rate_bps(0.5) or share
             growing = (queue > 0.05 and delay.trend > 0.03) or self.path.losing(now, self._test.background)
-            if growing and arriving < 0.97 * share:
-                self._note_share(now, arriving)  # it was less than thought
-                self._begin_drain(now, rtt)
-            elif watch.unmoved(now, queue, delay.trend, 1 - self.target_bps / share):
+            if growing and arriving < 0.97 * share and self._restarts < tuning.MOST_RESTARTS:
+                self._restarts += 1
+                self._note_share(now, arriving)
+                self._begin_drain(now, rtt, "it is less than thought")
+            elif watch.unmoved(now, queue, 1 - self.target_bps / share):
                 self._not_ours(now)
             elif queue < 0.5 * watch.peak and watch.rests(now, delay.trend):
                 delay.rebase(self.path.fast(now))  # what is left is the length of datagrams on a slower link
@@ -253,58 +237,65 @@ class Estimator:
         if queue > 0.7 * self._watch.peak:
             self.path.delay.rebase(self.path.fast(now))  # it is none
         self.path.delay.base_at = self.path.delay.newest_at
-        self._enter(State.CRUISE, now)
+        self._enter(State.CRUISE, now, "the empty path was seen")
         self._set(self._resume_bps)
 
     def _leave_drain(self, now: float) -> None:
         share = self._share or self.target_bps
-        self._since = None
+        self._rivals.drained(now, self._watch.highest, share, self._share_pair)
+        if self._rivals.compete(now):
+            self._not_ours(now)
+            return
         self.path.delay.base_at = self.path.delay.newest_at
-        self._enter(State.CRUISE, now)
+        self._enter(State.CRUISE, now, "the queue is gone")
         self._set(0.92 * share)
 
     def _not_ours(self, now: float) -> None:
         """The queue does not answer to us: the path has become longer, or others keep it."""
         self.path.delay.rebase(self.path.fast(now))
-        self._foreign = [*(at for at in self._foreign if now - at < 30), now]
+        self._rivals.sign(now)
         self._share = self._share_pair = None
-        self._enter(State.RAMP, now)
+        self._careful = False
+        self._enter(State.RAMP, now, "the queue does not answer")
         limit = self._fair_guess(now)
-        self._set(self._resume_bps if limit is None else min(self._resume_bps, limit))
-
-    def _competing(self, now: float) -> bool:
-        """Whether others keep a queue that we cannot empty."""
-        return len(self._foreign) >= 2 and now - self._foreign[-1] < 20
+        self._set(self._resume_bps if limit is None else min(max(self._resume_bps, 0.8 * limit), limit))
 
     def _fair_guess(self, now: float) -> float | None:
-        """Half of the link, to be taken whatever the queue says while others keep it full."""
+        """Part of the link to be taken whatever the queue says while others keep it full."""
         pair = self.path.pairs.capacity_bps(now)
-        return 0.5 * pair if self._competing(now) and pair is not None else None
+        return tuning.RIVAL_USE * pair if self._rivals.compete(now) and pair is not None else None
 
     def _ramp(self, now: float, rtt: float, passed: float) -> None:
         fast, steady = self.path.fast(now), self.path.pairs.capacity_bps(now)
         target = self.target_bps
-        if steady is not None and self.path.first_at is not None and now - self.path.first_at < 2.0 and PAIR_USE * steady < target:
+        if steady is not None and self.path.first_at is not None and now - self.path.first_at < 2.0 and tuning.PAIR_USE * steady < target:
             self._set(0.9 * steady)  # begun too high
             return
         ceiling = self._ceiling(now)
+        if self._rivals.compete(now) and target > ceiling:
+            self._set(ceiling)
+            return
         proven = fast is not None and fast > 1.2 * target
-        if self.path.delay.standing > 0.6 * self._aim():
+        if self.path.delay.standing > 0.6 * self._aim() and not self._rivals.compete(now):
             if self._since is None:
                 self._since = now
             elif now - self._since > 1.0:  # that is how it is going to be
                 self._note_share(now, min(self.path.delivery.rate_bps(1.0) or target, target))
-                self._enter(State.CRUISE, now)
+                self._enter(State.CRUISE, now, "a queue stays")
             return
         self._since = None
         if self.path.sent_bps < 0.6 * target and not proven:
             return
-        growth = RAMP_SLOW if fast is None else RAMP_FAST if fast > 1.5 * target else 0.25
+        growth = tuning.RAMP_SLOW if fast is None else tuning.RAMP_FAST if fast > 1.5 * target else 0.25
+        if self._careful or now < self._hold_until + 4 * tuning.HOLD:
+            growth = max(tuning.CAREFUL, tuning.CAREFUL_BPS / target)
         self._set(max(target, min(ceiling, target * (1 + growth * passed))))
 
     def _ceiling(self, now: float) -> float:
         fast = self.path.fast(now)
-        ceiling = self.max_bps if fast is None else PAIR_USE * fast
+        ceiling = self.max_bps if fast is None else tuning.PAIR_USE * fast
+        if now < self._hold_until and self._share is not None:
+            ceiling = min(ceiling, self._share)
         guess = self._fair_guess(now)
         return ceiling if guess is None else min(ceiling, guess)
 
@@ -317,16 +308,17 @@ class Estimator:
         if fast is not None and self._share_pair is not None and fast > FASTER * self._share_pair:
             self._share = self._share_pair = None  # the link has become faster
             self.path.delay.rebase(fast)
-            self._enter(State.RAMP, now)
+            self._careful, self._hold_until = False, -math.inf
+            self._enter(State.RAMP, now, "pairs tell of a faster link")
             return
-        if self.path.delay.base_at and self.path.delay.newest_at - self.path.delay.base_at > REFRESH:
+        if self.path.delay.base_at and self.path.delay.newest_at - self.path.delay.base_at > tuning.REFRESH:
             self._resume_bps = target
             self._watch.start(now, queue, 0.0)
-            self._enter(State.REFRESH, now)
+            self._enter(State.REFRESH, now, "the empty path was not seen for long")
             self._set(0.8 * target)
             return
         missing = max(-2.0, min(1.0, 1 - queue / aim))
-        change = ADD_BPS * missing - DAMPING * target * max(-0.1, min(0.3, self.path.delay.trend)) * (queue > 0.2 * aim)
+        change = tuning.ADD_BPS * missing - tuning.DAMPING * target * max(-0.1, min(0.3, self.path.delay.trend)) * (queue > 0.2 * aim)
         grown = target + change * passed
         if grown > target:
             used = self.path.sent_bps > 0.6 * target or (fast is not None and fast > 1.5 * target)
@@ -341,8 +333,14 @@ class Estimator:
         elif self._since is None:
             self._since = now
         elif now - self._since > 1.5:
+            # Where pairs tell of more than our share, others have the rest.
+            self._careful = self._is_part() and self.target_bps > 2 * self._min_bps
             self._share = self._share_pair = None
-            self._enter(State.RAMP, now)
+            self._enter(State.RAMP, now, "no queue above the old share")
+
+    def _is_part(self) -> bool:
+        """Whether the link carries more than what is ours of it."""
+        return self._share is not None and self._share_pair is not None and self._share_pair > PART * self._share
 
     def _answers_losses(self, now: float, rtt: float) -> bool:
         """Test whether losses answer to our rate, and heed them if they do."""
@@ -352,17 +350,23 @@ class Estimator:
                 return False
             self._resume_bps = self.target_bps
             self._set(test.start(now, self.target_bps))
-            self._enter(State.TEST, now)
+            self._enter(State.TEST, now, "losses: do they answer to the rate?")
+            return True
+        worse = test.worse(self.path.losses, now, rtt)
+        if worse is not None:
+            self._set(worse)
             return True
         answered = test.verdict(self.path.losses, now, rtt)
         if answered is None:
             return True
         if answered:
-            self._note_share(now, self.path.delivery.rate_bps(1.0) or self.target_bps)
-            self._enter(State.CRUISE, now)
-            self._set(min(self.target_bps, 0.95 * (self._share or self.target_bps)))
+            self._note_share(now, tuning.POLICED_USE * (self.path.delivery.rate_bps(1.5) or self.target_bps))
+            if self._is_part():  # else it is the link that is slow
+                self._hold_until = now + tuning.HOLD
+            self._enter(State.CRUISE, now, "fewer datagrams get lost at less rate")
+            self._set(min(self.target_bps, self._share or self.target_bps))
         else:
-            self._enter(State.CRUISE if self._share is not None else State.RAMP, now)
+            self._enter(State.CRUISE if self._share is not None else State.RAMP, now, "losses do not answer to the rate")
             self._set(test.before_bps)
         return True
 
@@ -371,13 +375,13 @@ class Estimator:
             self._congested(now, rtt)
             return
         self._test.abandon(now)  # what the break swallowed says nothing about the rate
-        self._enter(State.CRUISE if self._share is not None else State.RAMP, now)
+        self._enter(State.CRUISE if self._share is not None else State.RAMP, now, "feedback again")
         self._set(0.9 * self._resume_bps)
 
     def _set(self, rate: float) -> None:
         self.target_bps = max(self._min_bps, min(self.max_bps, rate))
 
-    def _enter(self, state: State, now: float) -> None:
+    def _enter(self, state: State, now: float, reason: str) -> None:
         changed = state is not self.state
         self._since = None
         self.state, self._state_at = state, now
@@ -387,6 +391,7 @@ class Estimator:
                 "bwe:state",
                 {
                     "state": state.value,
+                    "reason": reason,
                     "target_bps": round(self.target_bps),
                     "share_bps": None if self._share is None else round(self._share),
                     "queue_ms": round(self.path.delay.standing * 1e3, 1),

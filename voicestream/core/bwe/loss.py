@@ -12,6 +12,7 @@ KEPT: Final = 250
 """Datagrams whose fate is remembered."""
 
 _GAIN: Final = 1 / 50
+_SLOW_GAIN: Final = 1 / 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,14 @@ class LossPattern:
 
 
 class LossLog:
-    """Fates of the datagrams, in order of their numbers."""
+    """Fates of the datagrams, in order of their numbers.
 
-    __slots__ = ("_bursts", "_fates", "_last_lost", "_losses", "share")
+    Attributes:
+        share: Lost part of the last hundred or so.
+        lasting: Lost part of the last several hundred.
+    """
+
+    __slots__ = ("_bursts", "_fates", "_last_lost", "_losses", "lasting", "share")
 
     def __init__(self) -> None:
         self._fates: deque[tuple[float, int]] = deque(maxlen=KEPT)  # (when told, 1 for lost)
@@ -38,15 +44,18 @@ class LossLog:
         self._losses = 0.0
         self._last_lost = -2
         self.share = 0.0
+        self.lasting = 0.0
 
     def told(self, now: float, arrived: int, lost: tuple[int, ...]) -> None:
         """A report told of so many arrivals and of these numbers lost."""
         for _ in range(arrived):
             self._fates.append((now, 0))
             self.share -= _GAIN * self.share
+            self.lasting -= _SLOW_GAIN * self.lasting
         for number in lost:
             self._fates.append((now, 1))
             self.share += _GAIN * (1 - self.share)
+            self.lasting += _SLOW_GAIN * (1 - self.lasting)
             self._losses = self._losses * (1 - _GAIN) + 1
             self._bursts = self._bursts * (1 - _GAIN) + (number != self._last_lost + 1)
             self._last_lost = number

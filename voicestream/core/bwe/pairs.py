@@ -17,6 +17,9 @@ LEAST: Final = 3
 TOGETHER: Final = 0.0015
 """Seconds within which two datagrams left together."""
 
+FASTEST: Final = 2e6
+"""Bits per second; what is faster than this is all the same to speech, and pairs do not tell it apart."""
+
 _TICK: Final = 0.00025
 _KEPT: Final = 24
 
@@ -37,7 +40,7 @@ class PacketPairs:
         if last is None or sample.number != last.number + 1 or sample.sent_at - last.sent_at > TOGETHER:
             return False
         gap = max(sample.arrived_at - last.arrived_at, _TICK)
-        self._found.append((now, sample.wire_bytes * 8 / gap))
+        self._found.append((now, min(FASTEST, sample.wire_bytes * 8 / gap)))
         self._capacity = None
         return True
 

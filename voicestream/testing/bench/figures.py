@@ -10,6 +10,7 @@ from typing import Final
 
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.testing.bench.case import NEED_BPS, Case, Direction, Media
+from voicestream.testing.bench.greedy import GreedyFlow
 from voicestream.testing.bench.shared import Leg
 from voicestream.testing.link import own_queueing_ms
 from voicestream.testing.measure import Samples
@@ -26,7 +27,8 @@ STARTED: Final = 0.85
 NEVER: Final = 99.0
 """Seconds, for what does not happen before the next change."""
 
-LIMIT_S: Final = 600.0
+CALM_S: Final = 1.0
+"""Seconds without a long wait after which the answer to a drop is complete."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class FlowLog:
         return bits / (end - begin)
 
 
-def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[Sequence[tuple[float, int]]]) -> dict[str, float]:
+def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[GreedyFlow]) -> dict[str, float]:
     """Every figure of one run; where there are several flows, the worst one's unless the name says otherwise."""
     found: dict[str, float] = {}
     by_way: dict[Direction, list[FlowLog]] = {}
@@ -100,7 +102,8 @@ def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[Sequence[tuple
         _reactions(case, way, flows, found)
         _fairness(case, way, flows, found)
     found["utilisation"] = min(use, default=math.nan)
-    found["start_s"] = max(_start(case, log) for log in logs)
+    if len(logs) == 1 and not greedy:
+        found["start_s"] = _start(case, logs[0])
     found["reversals"] = max(_reversals(case, log) for log in logs)
     found["concealed"] = max(log.concealed for log in logs)
     found["bitrate_kbps"] = sum(log.bitrate_bps for log in logs) / len(logs) / 1e3
@@ -175,10 +178,20 @@ def _reactions(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict
                 for packet in flow.leg.carried
                 if start <= packet.at < end and packet.left_at is not None and packet.wait * 1e3 > case.queue_ms
             ]
-            found["react_s"] = max(found.get("react_s", 0.0), max(late, default=0.0))
+            found["react_s"] = max(found.get("react_s", 0.0), _calm(sorted(late)))
         else:
             wanted = TAKEN * min(after * 1e3, len(active) * NEED_BPS)
             found["take_s"] = max(found.get("take_s", 0.0), _reached(active, start, end, wanted))
+
+
+def _calm(late: Sequence[float]) -> float:
+    """The last of the moments that follow one another within `CALM_S`; later ones are not the drop's doing and count with the queue."""
+    end = 0.0
+    for at in late:
+        if at - end > CALM_S:
+            break
+        end = at
+    return end
 
 
 def _reached(flows: Sequence[FlowLog], start: float, end: float, wanted_bps: float) -> float:
@@ -230,13 +243,13 @@ def _fairness(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[
 
 
 def _competition(
-    case: Case, flows: Sequence[FlowLog], greedy: Sequence[Sequence[tuple[float, int]]], found: dict[str, float]
+    case: Case, flows: Sequence[FlowLog], greedy: Sequence[GreedyFlow], found: dict[str, float]
 ) -> None:
-    """Media's part of what it should have beside others, and theirs."""
+    """Media's part of what it should have beside others, and theirs; a flow with pauses counts by the part of the time it has to send."""
     begin, end = max(flow.accepted_at for flow in flows) + case.settle, case.seconds
     capacity = _capacity_bps(case, "b2a", begin, end)
-    endless = sum(spec.count for spec in case.greedy if spec.transfer_kb is None)
-    fair = capacity / (len(flows) + max(1, endless))
+    present = sum(flow.busy_s for flow in greedy) / case.seconds
+    fair = capacity / (len(flows) + present)
     found["media_share"] = min(flow.served_bps(begin, end) for flow in flows) / min(fair, NEED_BPS)
-    rates = [sum(size * 8 for at, size in log if begin <= at < end) / (end - begin) for log in greedy]
-    found["tcp_share"] = (min(rates) if endless else sum(rates)) / fair
+    rate = sum(size * 8 for flow in greedy for at, size in flow.delivered if begin <= at < end) / (end - begin)
+    found["tcp_share"] = rate / (fair * present)

@@ -28,10 +28,13 @@ class GreedyFlow:
 
     Attributes:
         delivered: (second of the case, bytes) of every segment that arrived.
+        busy_s: Seconds in which it had something to send, up to the end of the last transfer.
     """
 
     def __init__(self, sim: Simulation, limit: Limit, spec: Greedy, *, epoch: float, rng: random.Random) -> None:
         self.delivered: list[tuple[float, int]] = []
+        self.busy_s = 0.0
+        self._busy_since: float | None = None
         self._sim = sim
         self._limit = limit
         self._spec = spec
@@ -54,7 +57,14 @@ class GreedyFlow:
         kb = self._spec.transfer_kb
         self._left = float("inf") if kb is None else self._rng.uniform(*kb) * 1e3 / SEGMENT
         self._window, self._threshold = 4.0, 64.0
+        self._busy_since = self._sim.now
         self._fill()
+
+    def end(self) -> None:
+        """Nothing more is counted."""
+        if self._busy_since is not None:
+            self.busy_s += self._sim.now - self._busy_since
+            self._busy_since = None
 
     def _fill(self) -> None:
         """Send what the window allows; a packet that the limit drops is known as lost only by those behind it."""
@@ -87,6 +97,7 @@ class GreedyFlow:
         elif not lost:
             self._grow()
         if self._left <= 0 and not self._flying and self._spec.transfer_kb:
+            self.end()
             self._sim.after(self._rng.expovariate(1 / self._spec.idle), self._begin)
         self._fill()
 

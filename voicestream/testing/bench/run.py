@@ -134,6 +134,8 @@ def run_case(case: Case, seed: int, *, observer: Observer | None = None) -> Outc
         return Outcome(case=case.name, seed=seed, failure="a call was not accepted, or closed")
     for log in logs:
         log.settle(run.world.sim.now)
-    found = figures(case, logs, [flow.delivered for flow in run.greedy])
+    for flow in run.greedy:
+        flow.end()
+    found = figures(case, logs, run.greedy)
     missed = tuple(f"{bar} (is {found[bar.figure]:.3g})" for bar in case.bars if not bar.passed(found[bar.figure]))
     return Outcome(case=case.name, seed=seed, figures=found, missed=missed)

@@ -124,7 +124,7 @@ def test_losses_that_stay_when_the_rate_falls_do_not_keep_it_down() -> None:
     driver.run(3)
     driver.run(2, lost_of_five=1)
     assert driver.estimator.state is State.TEST
-    assert driver.target == pytest.approx(0.85 * 110e3)
+    assert driver.target < 0.85 * 110e3
     driver.run(2, lost_of_five=1)
     assert driver.estimator.state is State.RAMP
     assert driver.target == pytest.approx(110e3)

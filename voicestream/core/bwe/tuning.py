@@ -1,0 +1,66 @@
+"""The numbers of the estimator, each with its meaning."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ADD_BPS",
+    "CAREFUL",
+    "CAREFUL_BPS",
+    "DAMPING",
+    "HOLD",
+    "LEAST_QUEUE",
+    "LEAST_SHARE",
+    "MOST_QUEUE",
+    "MOST_RESTARTS",
+    "PAIR_USE",
+    "POLICED_USE",
+    "QUEUED_BITS",
+    "RAMP_FAST",
+    "RAMP_SLOW",
+    "REFRESH",
+    "RIVAL_USE",
+]
+
+QUEUED_BITS: Final = 900.0
+"""What each flow keeps in the bottleneck's queue when it has to share: about one datagram."""
+
+LEAST_QUEUE: Final = 0.008
+MOST_QUEUE: Final = 0.05
+"""Bounds of the queue aimed at while cruising, in seconds."""
+
+PAIR_USE: Final = 0.93
+"""Part of the bottleneck's rate that is used when there is nobody else."""
+
+ADD_BPS: Final = 2500.0
+"""Bits per second each second that a cruising flow gains while it sees no queue."""
+
+DAMPING: Final = 1.5
+RAMP_FAST: Final = 1.0
+RAMP_SLOW: Final = 0.4
+"""Growth a second, as a share, with and without a pair that shows that there is room."""
+
+LEAST_SHARE: Final = 0.2
+"""No less of the rate is taken for our share at once: reports that got lost leave gaps."""
+
+MOST_RESTARTS: Final = 2
+"""How often in one drain less may arrive than thought; beyond that it is others who take what we leave."""
+
+POLICED_USE: Final = 0.95
+"""Part of what a policer lets through that is used."""
+
+CAREFUL: Final = 0.12
+"""Growth a second where only the lack of a queue, or the time that has passed, speaks for more."""
+
+CAREFUL_BPS: Final = 4000.0
+"""Bits per second each second that are not too much even then."""
+
+RIVAL_USE: Final = 0.4
+"""Part of the link that is taken beside flows that fill its queue."""
+
+HOLD: Final = 15.0
+"""Seconds for which the rate stays below what a policer has let through, before more is tried."""
+
+REFRESH: Final = 25.0
+"""Seconds without sight of an empty queue after which it is drained, lest it be taken for the path's own delay."""
