@@ -222,7 +222,7 @@ class Estimator:
                 self._restarts += 1
                 self._note_share(now, arriving)
                 self._begin_drain(now, rtt, "it is less than thought")
-            elif watch.unmoved(now, queue, 1 - self.target_bps / share):
+            elif watch.unmoved(now, queue, delay.trend, 1 - self.target_bps / share):
                 self._not_ours(now)
             elif queue < 0.5 * watch.peak and watch.rests(now, delay.trend):
                 delay.rebase(self.path.fast(now))  # what is left is the length of datagrams on a slower link
@@ -242,7 +242,7 @@ class Estimator:
 
     def _leave_drain(self, now: float) -> None:
         share = self._share or self.target_bps
-        self._rivals.drained(now, self._watch.highest, share, self._share_pair)
+        self._rivals.drained(now, self._watch.highest, share, self.path.pairs.newest_bps(now))
         if self._rivals.compete(now):
             self._not_ours(now)
             return

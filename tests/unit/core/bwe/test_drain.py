@@ -22,15 +22,17 @@ def test_nothing_is_judged_before_the_queue_could_answer() -> None:
 
 def test_a_queue_that_stays_where_it_should_have_shrunk_is_not_ours() -> None:
     drain, now = watch([0.06] * 10)
-    assert drain.unmoved(now, 0.06, 0.4)
-    assert not drain.unmoved(now, 0.02, 0.4), "it has shrunk"
-    assert not drain.unmoved(now, 0.06, 0.05), "too little less is sent to tell"
+    assert drain.unmoved(now, 0.06, 0.0, 0.4)
+    assert drain.unmoved(now, 0.06, 0.1, 0.4), "others let it grow"
+    assert not drain.unmoved(now, 0.06, -0.1, 0.4), "it shrinks"
+    assert not drain.unmoved(now, 0.02, 0.0, 0.4), "it has shrunk"
+    assert not drain.unmoved(now, 0.06, 0.0, 0.05), "too little less is sent to tell"
 
 
 def test_the_longest_queue_counts_and_not_the_first() -> None:
     drain, now = watch([0.05, 0.1, 0.15, 0.2, 0.19, 0.18])
     assert drain.peak == 0.2
-    assert not drain.unmoved(now, 0.18, 0.5)
+    assert not drain.unmoved(now, 0.18, 0.0, 0.5)
 
 
 def test_a_queue_rests_once_it_has_not_shrunk_for_a_while() -> None:
