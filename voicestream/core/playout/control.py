@@ -20,7 +20,8 @@ REVERSAL_UNITS = 800.0
 """Lengthening so soon after a cut shows that the cut was one too many (2 s)."""
 
 FAST_EXCESS_UNITS = 24.0
-UPPER_MARGIN = 1.0
+UPPER_MARGIN = 3.5
+"""So much more slack than wanted is let be, beside what less than a grain leaves (9 ms): a start by default needs no cut then."""
 STEP_UNITS = 4
 MIN_CUT_UNITS = 1.0
 EXPANSION_PAUSE_UNITS = 12.0
