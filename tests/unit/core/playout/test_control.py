@@ -45,7 +45,7 @@ def test_lengthening_ends_at_the_next_whole_grain() -> None:
 
 
 def test_a_grain_too_much_slack_is_cut_by_small_steps() -> None:
-    assert correction(*watched(14.0)) == -4
+    assert correction(*watched(16.0)) == -4
 
 
 def test_slack_within_one_grain_of_the_target_cannot_be_had_smaller() -> None:
@@ -86,21 +86,21 @@ def test_much_too_much_is_cut_by_half_frames_only_after_the_last_step_is_seen() 
 
 
 def test_where_nothing_could_be_cut_the_next_try_waits() -> None:
-    control, now = watched(14.0)
+    control, now = watched(16.0)
     control.stretched(now, 0)
-    control.observe(now + 32, 14.0, 0.0, 100)
+    control.observe(now + 32, 16.0, 0.0, 100)
     assert correction(control, now + 32) == 0
-    control.observe(now + 48, 14.0, 0.0, 100)
+    control.observe(now + 48, 16.0, 0.0, 100)
     assert correction(control, now + 48) < 0
 
 
 def test_a_cut_that_proved_too_much_is_not_tried_again_soon() -> None:
-    control, now = watched(14.0)
+    control, now = watched(16.0)
     control.stretched(now, -4)
     control.stretched(now + 100, 4)
-    control.observe(now + 800, 14.0, 0.0, 100)
+    control.observe(now + 800, 16.0, 0.0, 100)
     assert correction(control, now + 800) == 0
-    control.observe(now + 1000, 14.0, 0.0, 100)
+    control.observe(now + 1000, 16.0, 0.0, 100)
     assert correction(control, now + 1000) < 0
 
 
