@@ -181,6 +181,7 @@ class CallSender:
             talkspurt_start=frame.talkspurt_start,
             talkspurt_end=frame.talkspurt_end,
             ahead=ahead,
+            copy=frame.copy,
         )
         self.next_pts[track] = pts + frame.units
 

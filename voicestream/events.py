@@ -138,6 +138,7 @@ class PlanChanged:
     frame_ms: int
     bundle: int
     inband_fec_loss_percent: int
+    copy_bps: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

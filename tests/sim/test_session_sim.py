@@ -69,6 +69,32 @@ def test_bursts_of_losses_are_mended_within_the_lookahead(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_bursts_on_a_long_path_are_mended_by_copies(seed: int) -> None:
+    call = duplex(LinkProfile(delay_ms=100, burst_loss=BurstLoss(loss=0.04, burst=3)), seed, 30)
+    heard = both_heard(call)
+    copied = sum(fate.how == "copy" for one in heard for fate in one.fates)
+    call.sim.check(copied > 10, f"{copied} frames were played from copies")
+    for side, one in zip((call.client, call.server), heard, strict=True):
+        missing = 1 - one.played / len(one.fates)
+        call.sim.check(missing < 0.04, f"{missing:.1%} of the frames were not played")
+        recovery = side.session.stats(call.sim.now).recovery
+        call.sim.check(recovery.copy_bytes_sent > 0, "no copies were sent")
+        call.sim.check(recovery.redundancy_share < 0.36, f"{recovery.redundancy_share:.1%} was redundancy")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_source_without_copies_is_not_reckoned_with(seed: int) -> None:
+    call = SessionCall(LinkProfile(delay_ms=100, burst_loss=BurstLoss(loss=0.04, burst=3)), seed=seed)
+    call.open()
+    call.server.listen()
+    call.client.talker().copies = False
+    call.client.speak()
+    call.run(20)
+    call.sim.check(call.client.session.plan.copy_bps == 0, "copies are still in the plan")
+    call.sim.check(call.client.session.stats(call.sim.now).recovery.copies_sent == 0, "copies were sent")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_reordered_and_duplicated_datagrams_are_played_once_and_in_order(seed: int) -> None:
     call = duplex(LinkProfile(delay_ms=30, jitter_ms=15, reorder=True, duplicate=0.1), seed, 25)
     for side, heard in zip((call.client, call.server), both_heard(call), strict=True):

@@ -27,12 +27,14 @@ class CodedFrame:
         units: Its length in pts units of 2.5 ms.
         talkspurt_start: First frame of a talkspurt.
         talkspurt_end: Last frame of a talkspurt.
+        copy: The same audio at a low rate, to be sent again later; None when no copies are made.
     """
 
     payload: bytes | None
     units: int
     talkspurt_start: bool = False
     talkspurt_end: bool = False
+    copy: bytes | None = None
 
 
 def as_samples(pcm: Any, channels: int) -> Samples:
@@ -98,17 +100,18 @@ class Capture:
         """Seconds of PCM that wait for the rest of their frame."""
         return len(self._fifo) / self._encoder.sample_rate_hz
 
-    def apply(self, bitrate_bps: int, frame_ms: int, inband_fec_loss_percent: int = 0) -> None:
+    def apply(self, bitrate_bps: int, frame_ms: int, inband_fec_loss_percent: int = 0, copy_bps: int = 0) -> None:
         """New settings from the next frame on.
 
         Args:
             bitrate_bps: 8000 to 64000.
             frame_ms: 10, 20, 40 or 60.
             inband_fec_loss_percent: Expected loss that the in-band copy is made for; 0 for none.
+            copy_bps: Bits per second of separate low-rate copies; 0 for none.
         """
         if frame_ms not in FRAME_MS_CHOICES:
             raise ValueError(f"frame_ms must be 10, 20, 40 or 60, not {frame_ms}")
-        self._encoder.apply(bitrate_bps, inband_fec_loss_percent)
+        self._encoder.apply(bitrate_bps, inband_fec_loss_percent, copy_bps)
         self._frame_ms = frame_ms
 
     def push(self, pcm: Any) -> list[CodedFrame]:
@@ -183,6 +186,7 @@ class Capture:
         units = self._encoder.frame_units(self._frame_ms)
         pcm = self._fifo.take(self._frame_samples())
         payload, silent = self._encoder.encode(pcm)
+        copy = self._encoder.encode_copy(pcm)
         start = not self._talking
         if self._dtx and silent:
             # The first silent frame travels, to end the talkspurt; the others are only time.
@@ -191,4 +195,4 @@ class Capture:
                 return CodedFrame(payload=None, units=units)
             return CodedFrame(payload=payload, units=units, talkspurt_end=True)
         self._talking = not last
-        return CodedFrame(payload=payload, units=units, talkspurt_start=start, talkspurt_end=last)
+        return CodedFrame(payload=payload, units=units, talkspurt_start=start, talkspurt_end=last, copy=copy)

@@ -21,6 +21,8 @@ __all__ = ["Decoder", "Encoder", "make_decoder", "make_encoder"]
 Pcm = NDArray[np.int16]
 
 _OPUS_FRAME_UNITS: Final = (24, 16, 8, 4)
+COPY_COMPLEXITY: Final = 5
+
 _DTX_SIZE: Final = 2
 """An Opus packet of at most this many bytes says only that there is silence."""
 
@@ -46,8 +48,17 @@ class Encoder(Protocol):
     def encode(self, pcm: Pcm) -> tuple[bytes, bool]:
         """The payload, and whether it is silence that need not be sent."""
 
-    def apply(self, bitrate_bps: int, inband_fec_percent: int) -> None:
-        """Settings from the next frame on. Codecs of a fixed rate ignore them."""
+    def encode_copy(self, pcm: Pcm) -> bytes | None:
+        """A coarse encoding of the frame that `encode` was given last; None when no copies are made."""
+
+    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0) -> None:
+        """Settings from the next frame on. Codecs of a fixed rate ignore them.
+
+        Args:
+            bitrate_bps: Bits per second.
+            inband_fec_percent: Loss that the in-band copy is made for; 0 for none.
+            copy_bps: Bits per second of separate copies; 0 for none.
+        """
 
     def reset(self) -> None:
         """Forget the signal so far; settings stay."""
@@ -100,7 +111,9 @@ class _OpusTrackEncoder:
         )
         self.lookahead = self._opus.lookahead
         self._dtx = audio.dtx
-        self._applied = (audio.bitrate_bps, 0)
+        self._copy_complexity = min(audio.complexity, COPY_COMPLEXITY)
+        self._copies: OpusEncoder | None = None
+        self._applied = (audio.bitrate_bps, 0, 0)
 
     def frame_units(self, frame_ms: int) -> int:
         return next((units for units in _OPUS_FRAME_UNITS if units * 2.5 <= frame_ms), _OPUS_FRAME_UNITS[-1])
@@ -109,12 +122,25 @@ class _OpusTrackEncoder:
         payload = self._opus.encode(pcm)
         return payload, self._dtx and len(payload) <= _DTX_SIZE
 
-    def apply(self, bitrate_bps: int, inband_fec_percent: int) -> None:
-        if (bitrate_bps, inband_fec_percent) == self._applied:
+    def encode_copy(self, pcm: Pcm) -> bytes | None:
+        return None if self._copies is None else self._copies.encode(pcm)
+
+    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0) -> None:
+        if (bitrate_bps, inband_fec_percent, copy_bps) == self._applied:
             return
         self._opus.set_bitrate(bitrate_bps)
         self._opus.set_inband_fec(inband_fec_percent)
-        self._applied = (bitrate_bps, inband_fec_percent)
+        self._copies = self._copier(copy_bps) if copy_bps else None
+        self._applied = (bitrate_bps, inband_fec_percent, copy_bps)
+
+    def _copier(self, copy_bps: int) -> OpusEncoder:
+        copies = self._copies
+        if copies is None:
+            copies = OpusEncoder(self.sample_rate_hz, self.channels, "voip", copy_bps, complexity=self._copy_complexity)
+            # As wide as speech of the main encoder: a switch to a narrower band is heard more than the coarseness of a few frames.
+            copies.set_bandwidth("wide")
+        copies.set_bitrate(copy_bps)
+        return copies
 
     def reset(self) -> None:
         self._opus.reset()
@@ -157,7 +183,10 @@ class _PcmTrackEncoder:
             return g711.alaw_encode(pcm), silent
         return pcm.astype(">i2").tobytes(), silent
 
-    def apply(self, bitrate_bps: int, inband_fec_percent: int) -> None:
+    def encode_copy(self, pcm: Pcm) -> bytes | None:
+        return None
+
+    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0) -> None:
         return None
 
     def reset(self) -> None:

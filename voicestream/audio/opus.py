@@ -32,6 +32,7 @@ _APPLICATIONS: Final = {"voip": 2048, "audio": 2049, "lowdelay": 2051}
 # Numbers of libopus' ctl requests.
 _SET_BITRATE: Final = 4002
 _SET_MAX_BANDWIDTH: Final = 4004
+_SET_BANDWIDTH: Final = 4008
 _SET_COMPLEXITY: Final = 4010
 _SET_INBAND_FEC: Final = 4012
 _SET_PACKET_LOSS_PERC: Final = 4014
@@ -173,6 +174,10 @@ class OpusEncoder:
     def set_max_bandwidth(self, name: Literal["narrow", "medium", "wide", "superwide", "full"]) -> None:
         """Widest audio band that may be coded: 4, 6, 8, 12 or 20 kHz."""
         self._set(_SET_MAX_BANDWIDTH, _BANDWIDTHS[name])
+
+    def set_bandwidth(self, name: Literal["narrow", "medium", "wide", "superwide", "full"]) -> None:
+        """Audio band that is coded whatever the bitrate."""
+        self._set(_SET_BANDWIDTH, _BANDWIDTHS[name])
 
     def reset(self) -> None:
         """Forget the signal so far; settings stay."""

@@ -74,7 +74,10 @@ ASSUMED_RTT: Final = 0.1
 LOOKAHEAD: Final = 0.15
 """Seconds that a playout waits at most, as long as the far end has not told its own."""
 
-RICH_BPS: Final = 32000
+USUAL_ANSWERS: Final = 0.06
+"""Part of the wire bytes that retransmissions take at most, as a rule."""
+
+RICH_BPS: Final = 20000
 """More than so many bits of the codec give way to redundancy that keeps frames from being concealed."""
 
 
@@ -220,8 +223,10 @@ class Allocator:
     def _room(self, media_bps: float) -> float:
         """Part of the wire bytes that redundancy may take without making the codec poor."""
         rate = self._config.rate
-        kept = min(RICH_BPS, rate.max_bitrate_bps) + wire_rate_bps(SendPlan(bitrate_bps=0, frame_ms=self._config.frame_ms))
-        share = 1 - self._memory.share - kept / max(media_bps, 1.0)
+        # What has been granted stays while speech keeps its floor, lest the plan flap.
+        least = SPEECH_FLOOR_BPS if self.plan.redundancy_share > rate.redundancy_share else RICH_BPS
+        kept = min(least, rate.max_bitrate_bps) + wire_rate_bps(SendPlan(bitrate_bps=0, frame_ms=self._config.frame_ms))
+        share = 1 - min(USUAL_ANSWERS, self._memory.share) - kept / max(media_bps, 1.0)
         return min(rate.redundancy_cap, max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP))
 
     def _protect(self, choice: Choice) -> None:

@@ -103,6 +103,7 @@ class Session(Machine):
         talkspurt_end: bool = False,
         ahead: bool = False,
         pts: int | None = None,
+        copy: bytes | None = None,
     ) -> int:
         """Send one coded frame. It leaves with the next `datagrams_to_send`, or is dropped and counted; nothing waits.
 
@@ -115,6 +116,7 @@ class Session(Machine):
             talkspurt_end: Silence follows.
             ahead: It is sent faster than real time; see `ahead_allowance`.
             pts: Its place, at least the next free one; None for right there.
+            copy: The same audio coded at a low rate (`SendPlan.copy_bps`), as long as the frame; sent later if the plan has copies.
 
         Returns:
             Its pts.
@@ -135,6 +137,8 @@ class Session(Machine):
             pts=pts,
             rtt=self.rtt,
         )
+        if copy is not None:
+            self._tracks.recovery.outgoing[track].copies.offer(place, bytes(copy))
         if self._hub.is_detached:
             self._tracks.detached(now)
         return place

@@ -53,7 +53,6 @@ class Link:
             frames.ProgressFrame: lambda frame, now: tracks.on_progress(frame.message, now),
             frames.PaddingFrame: lambda frame, now: None,
             frames.UnknownFrame: self._count_unknown,
-            frames.CopyFrame: self._count_unused,
             frames.MissingFrame: lambda frame, now: tracks.on_missing(frame, now, self.reports.clock.rtt),
             frames.ProbeFrame: self._count_unused,
         }
@@ -82,6 +81,8 @@ class Link:
         for frame in datagram.frames:
             if isinstance(frame, _MEDIA):
                 self._tracks.on_media(frame, now, send_time)
+            elif isinstance(frame, frames.CopyFrame):
+                self._tracks.on_copy(frame, now, send_time)
             elif isinstance(frame, frames.RepairFrame):
                 self._tracks.on_repair(frame, now, send_time)
             elif isinstance(frame, frames.ReportFrame):
@@ -123,6 +124,7 @@ class Link:
         for datagram in feedback.found:
             self._tracks.on_found(datagram)
         self._tracks.recovery.reported(feedback)
+        self._planner.allocator.copies = self._tracks.recovery.gets_copies
         self._planner.reported(feedback, now, self.reports.clock.rtt, self.reports.clock.min_rtt)
         self._tracks.recovery.budget.share = self._planner.redundancy_share()
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)

@@ -18,7 +18,7 @@ from voicestream.session.delivery import Delivery, LivePlayout, OrderedSink
 from voicestream.session.hub import Hub
 from voicestream.session.replay import ReplayWindow
 from voicestream.wire import messages as wire
-from voicestream.wire.frame_values import AnchorFrame, AudioFrame, PlayoutEntry, ProgressFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AnchorFrame, AudioFrame, CopyFrame, PlayoutEntry, ProgressFrame, RetransmissionFrame
 from voicestream.wire.opus_toc import frame_units
 from voicestream.wire.parameters import Held
 
@@ -146,6 +146,29 @@ class Receiver:
         stale = kind is SourceKind.RETRANSMISSION and pts + self._lookahead_units < self.media.live_pts
         self.delivery.insert(media, now, kind, send_time, stale=stale)
         return media
+
+    def on_copy(self, frame: CopyFrame, now: float, send_time: float) -> None:
+        """A low-rate copy has come: for a playout, which plays it if the frame itself does not come in time."""
+        playout = self.delivery.playout
+        if playout is None:
+            return
+        units = frame_units(self.track, frame.payload)
+        pts = self.media.full_pts(frame.pts)
+        number = self.clears.number_of(frame.clear_number, pts, self.media.end_pts)
+        finish = self.played.finish_pts
+        if pts >= MAX_PTS or self.clears.is_stale(number, pts) or (finish is not None and pts + units > finish):
+            self.counts.stale += 1
+            return
+        media = MediaFrame(
+            track=self.track.track_id,
+            pts=pts,
+            units=units,
+            payload=frame.payload,
+            clear_number=number,
+            talkspurt_start=frame.talkspurt_start,
+            talkspurt_end=frame.talkspurt_end,
+        )
+        playout.insert(media, now, kind=SourceKind.COPY, send_time=send_time)
 
     def _again(self, frame: AudioFrame | RetransmissionFrame, pts: int, units: int, kind: SourceKind, now: float) -> None:
         """A frame that came before: a duplicate, unless it was asked for once more."""

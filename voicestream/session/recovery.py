@@ -10,6 +10,7 @@ from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
 from voicestream.core.recovery.budget import RedundancyBudget, Tool
+from voicestream.core.recovery.copies import CopyQueue
 from voicestream.core.recovery.fec import Repair, RepairDecoder, RepairEncoder, Source, runs_of, window_of
 from voicestream.core.recovery.missing import MAX_PIECES, MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
@@ -19,7 +20,7 @@ from voicestream.session.hub import Hub, earliest
 from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
-from voicestream.wire.frame_values import AudioFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AudioFrame, CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import encode_media_flags, frame_size
 from voicestream.wire.sequence import unwrap
 
@@ -53,6 +54,8 @@ class RecoveryCounts:
 
     repairs_sent: int = 0
     retransmissions_sent: int = 0
+    copies_sent: int = 0
+    copies_received: int = 0
     repairs_received: int = 0
     frames_repaired: int = 0
     repairs_invalid: int = 0
@@ -65,6 +68,7 @@ class OutgoingRecovery:
     encoder: RepairEncoder
     retained: RetainedMedia
     resends: ResendQueue
+    copies: CopyQueue = field(default_factory=CopyQueue)
     frames_since_repair: int = 0
     newest_pts: int = 0
 
@@ -111,11 +115,14 @@ class Recovery:
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
             self._resend(out, bundle, now, headers=0)
+            if plan.copy_bps:
+                self._copy(out, bundle, now, plan.copy_offset_frames)
             self._repair(out, track, bundle, now, plan.repair_interval)
         for frame in bundle.sources:
             out = self.outgoing[frame.track]
             out.encoder.add(Source(pts=frame.pts, flags=_flags(frame), payload=frame.payload))
             out.retained.add(frame, now)
+            out.copies.left(frame, wanted=bool(plan.copy_bps))
             out.newest_pts = frame.pts
             out.frames_since_repair += 1
 
@@ -166,6 +173,11 @@ class Recovery:
                 bundles.append(bundle)
         return bundles
 
+    @property
+    def gets_copies(self) -> bool:
+        """Whether the source makes low-rate copies when it is asked to."""
+        return all(out.copies.has_source for out in self.outgoing.values())
+
     def carried(self, size: int) -> None:
         """A datagram of this size leaves."""
         self.budget.carried(size + WIRE_OVERHEAD)
@@ -196,6 +208,7 @@ class Recovery:
         out.encoder.clear()
         out.retained.clear()
         out.resends.clear()
+        out.copies.clear()
 
     def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int) -> None:
         while (media := out.resends.peek(now)) is not None:
@@ -211,6 +224,27 @@ class Recovery:
             self.counts.retransmissions_sent += 1
             self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=headers > 0, reason="asked for")
             headers = 0
+
+    def _copy(self, out: OutgoingRecovery, bundle: Bundle, now: float, offset: int) -> None:
+        """Low-rate copies of frames that left some time ago."""
+        for media in out.copies.due(offset, last=bundle.sources[-1].talkspurt_end):
+            frame = CopyFrame(
+                track=media.track,
+                pts=media.pts & 0xFFFF,
+                payload=media.payload,
+                clear_number=media.clear_number & 3,
+                talkspurt_start=media.talkspurt_start,
+                talkspurt_end=media.talkspurt_end,
+            )
+            size = frame_size(frame)
+            if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.COPY, size):
+                out.copies.dropped += 1
+                continue
+            bundle.frames.insert(0, frame)
+            bundle.size += size
+            self.budget.spend(Tool.COPY, size)
+            self.counts.copies_sent += 1
+            self._hub.record(now, "recovery:copied", track=media.track, pts=media.pts, size=size)
 
     def _repair(self, out: OutgoingRecovery, track: int, bundle: Bundle, now: float, interval: int) -> None:
         """A repair of frames in earlier datagrams, when the plan has one now and enough credit has grown."""

@@ -85,6 +85,8 @@ class RecoveryStats:
         repairs_sent: Repairs that left.
         retransmissions_sent: Frames sent again.
         retransmissions_received: Frames that came as a retransmission and were still wanted.
+        copies_sent: Low-rate copies that left.
+        copies_received: Low-rate copies that came.
         repairs_received: Repairs that came.
         repairs_unneeded: Those of whose frames none was missing.
         repairs_invalid: Those that contradict what is known, and recovered frames that are none.
@@ -100,6 +102,8 @@ class RecoveryStats:
     repairs_sent: int = 0
     retransmissions_sent: int = 0
     retransmissions_received: int = 0
+    copies_sent: int = 0
+    copies_received: int = 0
     repairs_received: int = 0
     repairs_unneeded: int = 0
     repairs_invalid: int = 0
@@ -272,6 +276,8 @@ def _recovery(tracks: Tracks) -> RecoveryStats:
         repairs_sent=counts.repairs_sent,
         retransmissions_sent=counts.retransmissions_sent,
         retransmissions_received=sum(receiver.counts.retransmissions for receiver in tracks.receivers.values()),
+        copies_sent=counts.copies_sent,
+        copies_received=counts.copies_received,
         repairs_received=counts.repairs_received,
         repairs_unneeded=sum(one.decoder.unneeded for one in incoming),
         repairs_invalid=counts.repairs_invalid + sum(one.decoder.unusable for one in incoming),

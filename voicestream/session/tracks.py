@@ -16,7 +16,7 @@ from voicestream.session.recovery import Recovery
 from voicestream.session.replay import Replay
 from voicestream.session.sender import ANCHOR_KEY, Sender
 from voicestream.wire import messages as wire
-from voicestream.wire.frame_values import AudioFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AudioFrame, CopyFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import decode_media_flags
 from voicestream.wire.parameters import Held
 
@@ -146,6 +146,11 @@ class Tracks:
         """A repair, and what it brings back."""
         receiver = self.incoming(frame.track)
         self._recovered(receiver, self.recovery.on_repair(frame, max(receiver.media.end_pts - 1, 0)), now, send_time)
+
+    def on_copy(self, frame: CopyFrame, now: float, send_time: float) -> None:
+        """A low-rate copy."""
+        self.recovery.counts.copies_received += 1
+        self.incoming(frame.track).on_copy(frame, now, send_time)
 
     def on_missing(self, frame: MissingFrame, now: float, rtt: float | None) -> None:
         """The far end asks for media again. What a break has swallowed comes within the bounds of what is owed after a resume."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from voicestream.core.playout import Accelerate, Conceal, Decision, Decode, Expand, Merge, Playout, Repair, Silence
-from voicestream.media import MediaFrame
+from voicestream.media import MediaFrame, SourceKind
 from voicestream.testing.sim import Simulation
 
 __all__ = ["PlayedFrame", "SimulatedDevice", "execute_without_sound"]
@@ -41,7 +41,7 @@ class PlayedFrame:
     Attributes:
         frame: What was played.
         at: When its first sample left the device, in virtual seconds.
-        how: Name of the decision: "decode", "merge", "repair", "expand" or "accelerate".
+        how: Name of the decision: "decode", "merge", "repair", "copy", "expand" or "accelerate".
         made_units: How long it sounded, after stretching.
         position: Units that the device was given before its first sample.
     """
@@ -51,6 +51,11 @@ class PlayedFrame:
     how: str
     made_units: float
     position: float
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it was played from its low-rate copy."""
+        return self.how == "copy"
 
 
 class SimulatedDevice:
@@ -155,8 +160,8 @@ class SimulatedDevice:
                 return self._play(frame, at, "decode", frame.units)
             case Merge(frame=frame):
                 return self._play(frame, at, "merge", frame.units)
-            case Repair(frame=frame):
-                return self._play(frame, at, "repair", frame.units)
+            case Repair(frame=frame, kind=kind):
+                return self._play(frame, at, "copy" if kind is SourceKind.COPY else "repair", frame.units)
             case Expand(frame=None, units=units):
                 self.units["waiting"] += units
                 return units

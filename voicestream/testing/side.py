@@ -172,7 +172,7 @@ class CallSide(abc.ABC):
         alien = repeated = 0
         for entry in device.played:
             pts = entry.frame.pts
-            if pts not in sent or sent[pts].payload != entry.frame.payload:
+            if pts not in sent or entry.frame.payload != (sent[pts].copy if entry.is_copy else sent[pts].payload):
                 alien += 1
             elif pts in played:
                 repeated += 1

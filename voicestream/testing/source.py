@@ -33,19 +33,29 @@ class Talker:
         self.track = track
         self.sent: dict[int, SentFrame] = {}
         """Every frame given to the session, by pts."""
+        self.copies = True
+        """Whether it makes low-rate copies when the plan has them."""
         self._serial = 0
 
     def say(self, units: int, *, start: bool = False, end: bool = False, ahead: bool = False) -> int:
         """Send one frame; returns its pts."""
         self._serial += 1
         payload = self.codec.encode(self._serial, units, track=self.track)
+        copy = self._copy(units)
         pts = self.session.send_frame(
-            payload, self.sim.now, units=units, track=self.track, talkspurt_start=start, talkspurt_end=end, ahead=ahead
+            payload, self.sim.now, units=units, track=self.track, talkspurt_start=start, talkspurt_end=end, ahead=ahead, copy=copy
         )
         if pts in self.sent:
             self.sim.fail(f"pts {pts} of track {self.track} was used twice")
-        self.sent[pts] = SentFrame(pts=pts, units=units, payload=payload, at=self.sim.now, start=start, end=end)
+        self.sent[pts] = SentFrame(pts=pts, units=units, payload=payload, at=self.sim.now, start=start, end=end, copy=copy)
         return pts
+
+    def _copy(self, units: int) -> bytes | None:
+        """What a coarser encoder makes of the frame, if the session's plan has copies."""
+        copy_bps = self.session.plan.copy_bps
+        if not copy_bps or not self.copies:
+            return None
+        return self.codec.encode(-self._serial, units, track=self.track, size_bytes=round(copy_bps * units / 400 / 8))
 
     def pause(self, units: int) -> None:
         """Let media time pass in silence."""
@@ -62,6 +72,7 @@ class SentFrame:
     at: float
     start: bool
     end: bool
+    copy: bytes | None = None
 
 
 class LiveSource:

@@ -150,3 +150,25 @@ def test_a_decoder_goes_back_to_its_mark_as_if_nothing_had_happened() -> None:
     disturbed.back_to_mark()
     for packet in packets[10:]:
         assert np.array_equal(straight.decode(packet), disturbed.decode(packet))
+
+
+def test_copies_are_made_when_asked_for_small_and_of_the_same_length() -> None:
+    encoder, decoder = make_encoder(Track(), AudioConfig(bitrate_bps=40000)), make_decoder(Track(), 48000, 1)
+    pcm = sine(960, 1)
+    assert encoder.encode_copy(pcm) is None
+    encoder.apply(40000, 0, 8000)
+    for _ in range(5):
+        payload, _ = encoder.encode(pcm)
+        copy = encoder.encode_copy(pcm)
+    assert copy is not None
+    assert len(copy) < len(payload) / 2
+    assert len(decoder.new().decode(copy)) == 960
+    assert copy[0] >> 3 in range(8, 12)  # SILK, wide-band
+    encoder.apply(40000, 0, 0)
+    assert encoder.encode_copy(pcm) is None
+
+
+def test_codecs_of_a_fixed_rate_make_no_copies() -> None:
+    encoder = make_encoder(Track(codec=CodecId.PCMU, clock_rate_hz=8000), AudioConfig(sample_rate_hz=8000))
+    encoder.apply(8000, 0, 8000)
+    assert encoder.encode_copy(sine(160, 1)) is None

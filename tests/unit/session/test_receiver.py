@@ -11,7 +11,7 @@ from voicestream.config import SessionConfig, Track
 from voicestream.errors import StateError
 from voicestream.events import Finished, Progress, RemoteFinished
 from voicestream.media import MediaFrame, SourceKind
-from voicestream.wire import AnchorFrame, AudioFrame, Finish, ProgressFrame, RetransmissionFrame, Settings, encode_message
+from voicestream.wire import AnchorFrame, AudioFrame, CopyFrame, Finish, ProgressFrame, RetransmissionFrame, Settings, encode_message
 from voicestream.wire import messages as wire
 
 
@@ -276,3 +276,26 @@ def test_nothing_can_be_reported_after_the_end_of_the_session(pair) -> None:
     pair.server.close(pair.now)
     with pytest.raises(StateError):
         pair.server.report_played(0, pair.now)
+
+
+def test_a_low_rate_copy_goes_to_the_playout_and_does_not_pass_for_the_frame(pair, player, show, kit) -> None:
+    show(AudioFrame(pts=0, payload=kit.frame(0), talkspurt_start=True))
+    show(CopyFrame(pts=8, payload=kit.frame(1)[:20]), AudioFrame(pts=16, payload=kit.frame(2)))
+    assert player.kinds == [SourceKind.AUDIO, SourceKind.COPY, SourceKind.AUDIO]
+    show(RetransmissionFrame(pts=8, payload=kit.frame(1)))
+    assert player.kinds[-1] is SourceKind.RETRANSMISSION
+    stats = pair.server.stats(pair.now)
+    assert stats.recovery.copies_received == 1
+    assert stats.tracks[0].frames_received == 3
+
+
+def test_a_copy_from_before_a_clear_is_not_played(pair, player, show, kit) -> None:
+    show(AudioFrame(pts=0, payload=kit.frame(0), talkspurt_start=True))
+    pair.server.clear(pair.now, outgoing=False)
+    show(CopyFrame(pts=0, payload=kit.frame(0)[:20]))
+    assert SourceKind.COPY not in player.kinds
+
+
+def test_without_a_playout_copies_are_of_no_use(pair, show, kit) -> None:
+    show(CopyFrame(pts=0, payload=kit.frame(0)[:20]))
+    assert pair.server.stats(pair.now).tracks[0].frames_received == 0
