@@ -73,7 +73,7 @@ class FrameVoice(Voice):
         if self._forget:
             self._forget, self.rest_samples = False, 0
         frames, self.rest_samples = divmod(self.rest_samples + len(pcm), 160)
-        return [SimpleNamespace(payload=b"frame", units=8, talkspurt_start=False, talkspurt_end=False)] * frames
+        return [SimpleNamespace(payload=b"frame", units=8, talkspurt_start=False, talkspurt_end=False, copy=None)] * frames
 
     def rest(self) -> list[Any]:
         return self.code(np.zeros(160 - self.rest_samples)) if self.rest_samples else []
@@ -255,7 +255,7 @@ async def test_a_coded_frame_that_waits_is_discarded_by_a_clear_too() -> None:
 
 async def test_silence_that_is_not_sent_moves_the_position_all_the_same() -> None:
     bench = Bench()
-    silence = SimpleNamespace(payload=None, units=8, talkspurt_start=False, talkspurt_end=False)
+    silence = SimpleNamespace(payload=None, units=8, talkspurt_start=False, talkspurt_end=False, copy=None)
     bench.sender.voice.code = lambda block: [silence, silence]  # type: ignore[method-assign]
     bench.sender.live(pcm(320))
     assert bench.session.sent == []

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from voicestream.codepoints import CodecId
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
@@ -22,6 +23,7 @@ from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
 from voicestream.wire.frame_values import AudioFrame, CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import encode_media_flags, frame_size
+from voicestream.wire.opus_toc import opus_is_celt
 from voicestream.wire.sequence import unwrap
 
 __all__ = ["IncomingRecovery", "OutgoingRecovery", "Recovery", "RecoveryCounts"]
@@ -40,6 +42,9 @@ MAX_HOLE_UNITS: Final = 160
 
 MAX_BREAK_UNITS: Final = 1600
 """What is asked for of a break, where everything is wanted in order (4 s): after a longer one the session is resumed."""
+
+INBAND_PART: Final = 0.2
+"""Estimated part of a frame's bytes that the codec's in-band copy of the frame before takes under a low hint."""
 
 PROBE_BYTES: Final = 60
 """Filler of a datagram that only measures the path."""
@@ -123,6 +128,8 @@ class Recovery:
             out.encoder.add(Source(pts=frame.pts, flags=_flags(frame), payload=frame.payload))
             out.retained.add(frame, now)
             out.copies.left(frame, wanted=bool(plan.copy_bps))
+            if plan.inband_fec_percent and self._is_silk(frame):
+                self.budget.spend(Tool.INBAND, round(INBAND_PART * len(frame.payload)))
             out.newest_pts = frame.pts
             out.frames_since_repair += 1
 
@@ -224,6 +231,11 @@ class Recovery:
             self.counts.retransmissions_sent += 1
             self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=headers > 0, reason="asked for")
             headers = 0
+
+    def _is_silk(self, frame: MediaFrame) -> bool:
+        """Whether the frame can carry an in-band copy: CELT has none."""
+        opus = any(track.track_id == frame.track and track.codec == CodecId.OPUS for track in self._hub.config.tracks)
+        return opus and not opus_is_celt(frame.payload)
 
     def _copy(self, out: OutgoingRecovery, bundle: Bundle, now: float, offset: int) -> None:
         """Low-rate copies of frames that left some time ago."""

@@ -78,10 +78,11 @@ class RecoveryStats:
     """What was done against loss, in both directions.
 
     Attributes:
-        redundancy_share: Part of the bytes on the wire that repairs, copies and retransmissions of this end have taken.
+        redundancy_share: Part of the bytes on the wire that repairs, copies, retransmissions and in-band copies of this end have taken.
         repair_bytes_sent: Bytes of repairs.
         retransmission_bytes_sent: Bytes of retransmissions, with the headers of datagrams that carry nothing else.
         copy_bytes_sent: Bytes of copies.
+        inband_bytes_sent: Estimated bytes of the codec's in-band copies.
         repairs_sent: Repairs that left.
         retransmissions_sent: Frames sent again.
         retransmissions_received: Frames that came as a retransmission and were still wanted.
@@ -99,6 +100,7 @@ class RecoveryStats:
     repair_bytes_sent: int = 0
     retransmission_bytes_sent: int = 0
     copy_bytes_sent: int = 0
+    inband_bytes_sent: int = 0
     repairs_sent: int = 0
     retransmissions_sent: int = 0
     retransmissions_received: int = 0
@@ -273,6 +275,7 @@ def _recovery(tracks: Tracks) -> RecoveryStats:
         repair_bytes_sent=budget.spent[Tool.REPAIR],
         retransmission_bytes_sent=budget.spent[Tool.RETRANSMISSION],
         copy_bytes_sent=budget.spent[Tool.COPY],
+        inband_bytes_sent=budget.spent[Tool.INBAND],
         repairs_sent=counts.repairs_sent,
         retransmissions_sent=counts.retransmissions_sent,
         retransmissions_received=sum(receiver.counts.retransmissions for receiver in tracks.receivers.values()),
