@@ -152,7 +152,7 @@ def test_there_is_more_redundancy_where_the_path_has_room_and_retransmissions_co
 
 def test_where_there_is_no_room_redundancy_keeps_its_ordinary_share() -> None:
     allocator = Allocator(SessionConfig())
-    assert protect(allocator, 0.0, 60_000, LossPattern(0.05), 0.2).redundancy_share == 0.1
+    assert protect(allocator, 0.0, 45_000, LossPattern(0.05), 0.2).redundancy_share == 0.1
     assert allocator.wanted_share > 0.1
 
 
