@@ -239,3 +239,24 @@ def test_the_same_seed_gives_the_same_run() -> None:
         world.run(3)
         digests.append(world.digest())
     assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("rtt_ms", [1, 60, 200])
+@pytest.mark.parametrize("talking", [True, False])
+def test_both_ends_that_close_at_once_are_through_after_a_round_trip(rtt_ms: int, talking: bool) -> None:
+    world = EndpointWorld(seed=rtt_ms)
+    client = world.client(LinkProfile(delay_ms=rtt_ms / 2))
+    world.open()
+    server = world.server.sides[0]
+    for side in (client, server):
+        side.listen()
+        if talking:
+            side.speak()
+    world.run(2.0)
+    began = world.sim.now
+    for side in (client, server):
+        side.connection.close(began)
+        side.flush()
+    over = world.sim.run(began + 10, stop=lambda: client.connection.is_terminated and server.connection.is_terminated)
+    took = world.sim.now - began
+    world.sim.check(over and took <= rtt_ms / 1e3 + 0.11, f"it took {took:.3f} s")  # the acknowledgement may wait 100 ms
