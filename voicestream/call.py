@@ -39,6 +39,11 @@ class Call:
 
     The iteration ends when the last sample before the far end's finish has been given out, or when the call has ended
     well; it raises `CallClosedError` when the call has ended with an error.
+
+    After the end of the call `stats` and all that is known of it can be read as before, `close` and `wait_closed` return at
+    once, and `read` gives what has come, then silence. Iteration, `record`, `frames` and `events` give what has come, then end
+    (`CallClosedError` after an error). `send`, `send_nowait`, `send_frame`, `send_event`, `speak`, `flush`, `clear` and
+    `finish` raise `CallClosedOK` or `CallClosedError`; only a `finish` that was answered before gives its answer again.
     """
 
     __slots__ = ("_info", "_parts")
@@ -141,7 +146,7 @@ class Call:
             AudioError: There is no codec library.
             CallClosed: The call is over.
             StateError: `finish` has been called.
-            TypeError, ValueError: `pcm` has another type or shape.
+            TypeError, ValueError: `pcm` has another type or shape, or holds NaN or infinity.
         """
         if ahead:
             return await self._parts.sender.ahead(pcm)
@@ -178,6 +183,7 @@ class Call:
         Raises:
             CallClosed: The call is over.
             StateError: `finish` has been called.
+            TypeError: The payload is not bytes.
             ValueError: The payload is not a packet of the codec, too long, or of an unknown length.
         """
         return await self._parts.sender.frame(

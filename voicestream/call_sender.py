@@ -74,6 +74,9 @@ class CallSender:
         self, payload: bytes, *, units: int | None, track: int, talkspurt_start: bool, talkspurt_end: bool, ahead: bool
     ) -> bool:
         """Send one coded frame; False when a clear discarded it while it waited."""
+        if not isinstance(payload, bytes | bytearray | memoryview):
+            raise TypeError(f"a frame must be bytes, one packet of the track's codec, not {type(payload).__name__}")
+        payload = bytes(payload)
         if not ahead:
             self._frame(payload, units, track, talkspurt_start, talkspurt_end, ahead=False)
             return True

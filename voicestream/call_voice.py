@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from voicestream.config import AudioConfig, Track
 from voicestream.events import PlanChanged
 
@@ -16,14 +18,15 @@ __all__ = ["Voice", "slices"]
 
 
 def slices(pcm: Any, size: int, channels: int) -> Iterator[Any]:
-    """Parts of at most `size` samples of a block that `Capture.push` takes; what it refuses passes through whole."""
+    """Parts of at most `size` samples of a block that `Capture.push` takes; what it refuses passes through whole, to be refused."""
     if isinstance(pcm, memoryview):
         pcm = pcm.tobytes()
     if isinstance(pcm, bytes | bytearray):
         step, length = size * 2 * channels, len(pcm)
     else:
         step, length = size, len(pcm) if getattr(pcm, "ndim", 0) else 0
-    if length <= step:
+    is_float = isinstance(pcm, np.ndarray) and pcm.dtype.kind == "f"
+    if length <= step or (is_float and not np.isfinite(pcm).all()):
         yield pcm
         return
     for start in range(0, length, step):

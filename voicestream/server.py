@@ -18,6 +18,7 @@ from voicestream.quic.configuration import ServerTls
 from voicestream.server_admission import Authenticate
 from voicestream.server_calls import ServerCalls
 from voicestream.server_reception import Handler, Rules
+from voicestream.server_signals import either, stop_signals
 from voicestream.store import SessionStore
 from voicestream.trace import Observer
 from voicestream.uri import DEFAULT_PORT
@@ -58,12 +59,21 @@ class Server:
         return self._calls.calls
 
     async def serve_forever(self) -> None:
-        """Wait until the server has been closed. Cancelling this closes the server."""
-        try:
-            await self._calls.closed.wait()
-        except asyncio.CancelledError:
-            await self.close()
-            raise
+        """Wait until the server has been closed. Cancelling this closes the server.
+
+        Ctrl-C (SIGINT) and SIGTERM close it as well, and this returns: calls may go on for `drain_timeout`, a second signal ends
+        them at once. So it is in the main thread, where the system's loop can do it and the application handles no such signal.
+        """
+        with stop_signals() as stop:
+            try:
+                await either(self._calls.closed.wait(), stop.wait())
+                if stop.is_set():
+                    stop.clear()
+                    await either(self.close(), stop.wait())
+                    await self.close(0)
+            except asyncio.CancelledError:
+                await self.close()
+                raise
 
     async def close(self, drain_timeout: float | None = None) -> None:
         """Stop: take no more calls, tell every client that the server is going away, wait for the handlers, close the rest.

@@ -395,3 +395,19 @@ def test_a_plan_is_applied_before_the_next_frame_is_coded() -> None:
     voice.code(pcm(1))
     voice.code(pcm(1))
     assert done == [("drop",), ("apply", 16000, 60, 5, 0), ("push",), ("push",)]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+async def test_a_coded_frame_that_is_not_bytes_is_named(ahead: bool) -> None:
+    bench = Bench()
+    bad: Any = "x"
+    with pytest.raises(TypeError, match="a frame must be bytes, one packet of the track's codec, not str"):
+        await bench.sender.frame(bad, units=None, track=0, talkspurt_start=False, talkspurt_end=False, ahead=ahead)
+    assert bench.session.sent == []
+
+
+def test_a_block_with_a_number_that_is_none_passes_whole_so_that_all_of_it_is_refused() -> None:
+    block = np.zeros(1600, np.float32)
+    assert len(list(slices(block, 160, 1))) == 10
+    block[1500] = np.nan
+    assert [len(part) for part in slices(block, 160, 1)] == [1600]

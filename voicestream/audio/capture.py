@@ -46,7 +46,7 @@ def as_samples(pcm: Any, channels: int) -> Samples:
 
     Raises:
         TypeError: Another type.
-        ValueError: Another shape, or a broken number of bytes.
+        ValueError: Another shape, a broken number of bytes, or NaN or infinity among the floats.
     """
     if isinstance(pcm, bytes | bytearray | memoryview):
         data = bytes(pcm)
@@ -62,6 +62,8 @@ def as_samples(pcm: Any, channels: int) -> Samples:
     if not fits and not (pcm.ndim == 2 and pcm.shape[1] == channels):
         expected = "(n,) or (n, 1)" if channels == 1 else f"(n, {channels})"
         raise ValueError(f"PCM of {channels} channel(s) must have shape {expected}, not {pcm.shape}")
+    if pcm.dtype.kind == "f" and not np.isfinite(pcm).all():
+        raise ValueError("PCM must be numbers from -1 to 1: this block has NaN or infinity in it")
     native = pcm.astype(pcm.dtype.newbyteorder("="), copy=False)
     return native.reshape(-1) if channels == 1 else native
 
@@ -126,7 +128,7 @@ class Capture:
 
         Raises:
             TypeError: Not an array, or of another dtype.
-            ValueError: Of another shape.
+            ValueError: Of another shape, or with NaN or infinity in it.
         """
         self._take_in(as_samples(pcm, self._channels))
         frames = []

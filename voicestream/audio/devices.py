@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from voicestream.errors import AudioError
 
-__all__ = ["Microphone", "Speaker"]
+__all__ = ["Microphone", "Speaker", "require_devices"]
 
 Pcm = NDArray[np.int16]
 
@@ -24,6 +24,15 @@ def _sounddevice() -> Any:
     except OSError as error:
         raise AudioError(f"sound devices need the PortAudio library (Debian: libportaudio2, Homebrew: portaudio): {error}") from error
     return sounddevice
+
+
+def require_devices() -> None:
+    """See that there is what sound devices need, before anything is begun that needs them.
+
+    Raises:
+        AudioError: There is not; the message says what to do.
+    """
+    _sounddevice()
 
 
 class _Device:

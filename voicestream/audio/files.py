@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from voicestream.audio.g711 import alaw_decode, ulaw_decode
 from voicestream.audio.resample import resample, to_channels, to_int16
 from voicestream.errors import AudioError
 
@@ -19,8 +20,15 @@ __all__ = ["WavAudio", "WavWriter", "load_wav", "read_wav", "write_wav"]
 
 _FORMAT_PCM: Final = 1
 _FORMAT_FLOAT: Final = 3
+_FORMAT_ALAW: Final = 6
+_FORMAT_ULAW: Final = 7
 _FORMAT_EXTENSIBLE: Final = 0xFFFE
 _TO_THE_END: Final = 0xFFFFFFFF
+
+_POSSIBLE_BITS: Final = {_FORMAT_PCM: (8, 16, 24, 32), _FORMAT_FLOAT: (32, 64), _FORMAT_ALAW: (8,), _FORMAT_ULAW: (8,)}
+
+RATES_HZ: Final = range(8000, 384001)
+"""Rates that a file may have; what claims another one is broken, or no speech."""
 
 Path = str | os.PathLike[str]
 
@@ -81,7 +89,7 @@ def read_wav(
 
 
 def load_wav(path: Path) -> WavAudio:
-    """A WAV file as it is: 8, 16, 24 or 32-bit integers or 32 or 64-bit floats, any rate and number of channels.
+    """A WAV file as it is: 8, 16, 24 or 32-bit integers, 32 or 64-bit floats, µ-law or A-law, 8 to 384 kHz, any number of channels.
 
     Raises:
         AudioError: The file is missing, empty or no WAV file; one sentence that names it.
@@ -142,11 +150,12 @@ def _parse_format(body: bytes, name: str) -> _Format:
     kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", body[:16])
     if kind == _FORMAT_EXTENSIBLE and len(body) >= 26:
         kind = struct.unpack("<H", body[24:26])[0]
-    possible = {_FORMAT_PCM: (8, 16, 24, 32), _FORMAT_FLOAT: (32, 64)}.get(kind)
-    if possible is None or bits not in possible:
+    if bits not in _POSSIBLE_BITS.get(kind, ()):
         raise AudioError(f"{name} holds samples of a form that is not supported (format {kind}, {bits} bits): convert it to 16-bit PCM")
-    if channels < 1 or rate < 1:
-        raise AudioError(f"{name} is not a usable WAV file: {channels} channels at {rate} Hz")
+    if channels < 1:
+        raise AudioError(f"{name} is not a usable WAV file: it says that it has 0 channels")
+    if rate not in RATES_HZ:
+        raise AudioError(f"{name} is not a usable WAV file: its rate must be 8000 to 384000 Hz, not {rate}")
     return _Format(kind, channels, rate, bits)
 
 
@@ -156,6 +165,9 @@ def _samples(form: _Format, data: bytes) -> NDArray[np.float32]:
     data = data[: len(data) // width * width]
     if form.kind == _FORMAT_FLOAT:
         values = np.frombuffer(data, dtype=f"<f{form.bits // 8}").astype(np.float32)
+    elif form.kind in (_FORMAT_ALAW, _FORMAT_ULAW):
+        decode = alaw_decode if form.kind == _FORMAT_ALAW else ulaw_decode
+        values = decode(data).astype(np.float32) / np.float32(32768.0)
     elif form.bits == 8:
         values = (np.frombuffer(data, dtype=np.uint8).astype(np.float32) - 128.0) / np.float32(128.0)
     elif form.bits == 16:

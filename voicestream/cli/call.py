@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import voicestream
-from voicestream.audio.devices import Microphone, Speaker
+from voicestream.audio.devices import Microphone, Speaker, require_devices
 from voicestream.audio.files import WavWriter, load_wav, read_wav
 from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
 from voicestream.cli.errors import user_values
@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
     """Make the call."""
     with user_values():
         parse_uri(options.url)
+    if options.mic or options.speaker:
+        require_devices()
     speech, rate = (None, DEVICE_RATE_HZ) if options.input is None else _read(options.input)
     if options.insecure:
         warnings.simplefilter("ignore", InsecureWarning)
@@ -152,6 +154,8 @@ async def _played(call: voicestream.Call, at: float) -> None:
 
 def _try_writing(path: Path) -> None:
     """See that a recording can be kept, and leave what is there. A pipe is not tried: its reader would see it end."""
+    if not path.parent.is_dir():
+        raise AudioError(f"{path} cannot be written: there is no folder {path.parent}")
     there = path.exists()
     if there and not (path.is_file() or path.is_dir()):
         return

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from voicestream.cli.errors import CommandError, user_values
-from voicestream.cli.options import Commands, bounded
+from voicestream.cli.options import Commands, bounded, make_folder
 from voicestream.quic.certificates import make_certificate, write_certificate
 
 __all__ = ["LOCAL_NAMES", "add_command", "run"]
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"{path} exists; --force overwrites it")
     with user_values():
         cert_pem, key_pem, sha256 = make_certificate(options.name, days=options.days)
-    options.out.mkdir(parents=True, exist_ok=True)
+    make_folder(options.out)
     write_certificate(cert_pem, key_pem, certificate, key)
     print(sha256)
     return 0

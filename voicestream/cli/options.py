@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from voicestream.cli.errors import CommandError
 from voicestream.config import FRAME_MS_CHOICES, RateConfig
 from voicestream.quic.certificates import parse_fingerprint
 
-__all__ = ["Commands", "add_coding", "add_trace", "bitrates", "bounded", "fingerprint"]
+__all__ = ["Commands", "add_coding", "add_trace", "bitrates", "bounded", "fingerprint", "make_folder"]
 
 Commands = Any  # argparse's _SubParsersAction has no public name
 
@@ -68,3 +69,16 @@ def _folder(text: str) -> Path:
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return path
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, if it is not there, in one that is: a slip in a long path must not make folders all over the disk.
+
+    Raises:
+        CommandError: There is none to make it in, or something else has its name.
+    """
+    if not path.parent.is_dir():
+        raise CommandError(f"there is no folder {path.parent} to make {path.name} in")
+    if path.exists() and not path.is_dir():
+        raise CommandError(f"{path} is not a folder")
+    path.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ from voicestream.audio.files import WavWriter, read_wav
 from voicestream.cli.cert import LOCAL_NAMES
 from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
 from voicestream.cli.errors import sentence, user_values
-from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded
+from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, make_folder
 from voicestream.cli.signals import polite_stop
 from voicestream.errors import CallClosed, VoiceStreamError
 from voicestream.quic.certificates import make_certificate, write_certificate
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("--cert and --key belong together")
     speech = None if options.play is None else read_wav(options.play, sample_rate_hz=SAMPLE_RATE_HZ)
     if options.record is not None:
-        options.record.mkdir(parents=True, exist_ok=True)
+        make_folder(options.record)
     with contextlib.suppress(asyncio.CancelledError), _identity(options) as identity:
         asyncio.run(_serve(options, identity, speech))
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import socket
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -86,8 +87,11 @@ class ClientTransport(SocketOwner):
                 addresses = await resolve(host, port)
         except TimeoutError:
             raise ConnectError(f"the address of {host} could not be found out within {open_timeout:g} s") from None
-        except (OSError, UnicodeError) as exc:
-            raise ConnectError(f"{host} is not a known host: {exc}") from exc
+        except UnicodeError as exc:
+            raise ConnectError(f"{host} is not a name that a host can have") from exc
+        except OSError as exc:
+            why = ": no name server answers" if exc.errno == socket.EAI_AGAIN else ""
+            raise ConnectError(f"{host} is not a known host{why}") from exc
         error = ConnectError(f"{host} has no address")
         while addresses:
             family, address = addresses.pop(0)

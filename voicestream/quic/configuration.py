@@ -11,7 +11,9 @@ from typing import Final
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.packet import QuicProtocolVersion
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from voicestream.codepoints import ALPN
 from voicestream.config import Limits
@@ -124,10 +126,7 @@ def server_configuration(tls: ServerTls, limits: Limits, *, id_length: int) -> Q
     """
     configuration = _configuration(limits, is_client=False, id_length=id_length)
     chain = _certificates(Path(tls.certfile).read_bytes(), tls.certfile)
-    try:
-        key = serialization.load_pem_private_key(Path(tls.keyfile).read_bytes(), password=tls.password)
-    except (ValueError, TypeError) as exc:
-        raise ValueError(f"{tls.keyfile} holds no private key that can be read: {exc}") from exc
+    key = _private_key(Path(tls.keyfile).read_bytes(), tls)
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
         raise ValueError(f"the key in {tls.keyfile} does not belong to the certificate in {tls.certfile}")
@@ -135,6 +134,18 @@ def server_configuration(tls: ServerTls, limits: Limits, *, id_length: int) -> Q
     configuration.certificate_chain = chain[1:]
     configuration.private_key = key
     return configuration
+
+
+def _private_key(data: bytes, tls: ServerTls) -> PrivateKeyTypes:
+    try:
+        return serialization.load_pem_private_key(data, password=tls.password)
+    except TypeError as exc:
+        # Encrypted without a password, or the other way round.
+        needs = "needs a password" if tls.password is None else "is not encrypted, and a password was given"
+        raise ValueError(f"the private key in {tls.keyfile} {needs}") from exc
+    except (ValueError, UnsupportedAlgorithm) as exc:
+        what = "no PEM private key that can be read" if tls.password is None else "no PEM private key that can be read with this password"
+        raise ValueError(f"{tls.keyfile} holds {what}") from exc
 
 
 def _certificates(data: bytes, source: str | Path) -> list[x509.Certificate]:

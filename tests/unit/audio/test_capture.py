@@ -87,9 +87,17 @@ def test_floats_bytes_and_int16_are_the_same_audio() -> None:
 
 def test_floats_beyond_one_are_clipped_and_not_wrapped() -> None:
     capture = Capture(Track(codec=CodecId.L16, clock_rate_hz=8000), AudioConfig(sample_rate_hz=8000, frame_ms=10))
-    loud = np.array([2.0, -3.0, np.nan, np.inf] * 20, dtype=np.float32)
+    loud = np.array([2.0, -3.0, 0.0, 1.0] * 20, dtype=np.float32)
     (frame,) = capture.push(loud)
     assert np.frombuffer(frame.payload or b"", dtype=">i2")[:4].tolist() == [32767, -32768, 0, 32767]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_refused_and_nothing_of_its_block_is_kept(bad: float) -> None:
+    capture = Capture(Track(codec=CodecId.L16, clock_rate_hz=8000), AudioConfig(sample_rate_hz=8000, frame_ms=10))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        capture.push(np.array([0.5] * 79 + [bad], dtype=np.float32))
+    assert capture.pending_s == 0
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import struct
 import threading
 import wave
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from voicestream.audio import g711
 from voicestream.audio.files import WavWriter, load_wav, read_wav, write_wav
 from voicestream.errors import AudioError
 
@@ -111,9 +113,9 @@ def test_reading_converts_rate_channels_and_type(tmp_path: Path) -> None:
 
 def test_even_rates_that_no_call_has_are_read_and_converted(tmp_path: Path) -> None:
     path = tmp_path / "sound.wav"
-    path.write_bytes(riff(1, 16, bytes(4000), rate=4000))
-    assert load_wav(path).sample_rate_hz == 4000
-    assert read_wav(path, sample_rate_hz=8000).shape == (2000,)
+    path.write_bytes(riff(1, 16, bytes(40000), rate=384000))
+    assert load_wav(path).sample_rate_hz == 384000
+    assert read_wav(path, sample_rate_hz=192000).shape == (5000,)
 
 
 def test_what_is_written_is_read_by_the_standard_library_and_by_us(tmp_path: Path) -> None:
@@ -196,3 +198,26 @@ def test_a_recording_that_was_not_closed_can_be_read(tmp_path: Path) -> None:
     writer.write(np.arange(100, dtype=np.int16))
     assert read_wav(path).tolist() == list(range(100))
     writer.close()
+
+
+@pytest.mark.parametrize(("kind", "encode", "decode"), [(7, g711.ulaw_encode, g711.ulaw_decode), (6, g711.alaw_encode, g711.alaw_decode)])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_telephone_recordings_are_read(kind: int, encode: Any, decode: Any, channels: int, tmp_path: Path) -> None:
+    pcm = (20000 * np.sin(np.arange(800 * channels) * 0.1)).astype(np.int16)
+    (tmp_path / "a.wav").write_bytes(riff(kind, 8, encode(pcm), channels=channels, rate=8000))
+    wav = load_wav(tmp_path / "a.wav")
+    assert (wav.sample_rate_hz, wav.channels) == (8000, channels)
+    assert np.array_equal(np.rint(wav.pcm.reshape(-1) * 32768), decode(encode(pcm)))
+
+
+@pytest.mark.parametrize("rate", [0, 1, 7999, 384001, 4294967295])
+def test_a_rate_that_no_speech_has_is_refused_in_one_sentence(rate: int, tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(riff(1, 16, bytes(100), rate=8000).replace(struct.pack("<I", 8000), struct.pack("<I", rate), 1))
+    with pytest.raises(AudioError, match=f"its rate must be 8000 to 384000 Hz, not {rate}"):
+        load_wav(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("rate", [8000, 384000])
+def test_the_rates_at_both_ends_are_read(rate: int, tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(riff(1, 16, bytes(100), rate=rate))
+    assert load_wav(tmp_path / "a.wav").sample_rate_hz == rate

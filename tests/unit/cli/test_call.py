@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -169,3 +170,40 @@ def test_trust_options_reach_the_connection(monkeypatch: pytest.MonkeyPatch, tmp
         "dtx": True,
         "trace": None,
     }
+
+
+@pytest.mark.parametrize("words", [["--mic"], ["--in", "a.wav", "--speaker"]])
+def test_without_sound_devices_nobody_is_called(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from voicestream.cli.entry import main
+
+    monkeypatch.chdir(tmp_path)
+    write_wav("a.wav", np.zeros(160, np.int16), 16000)
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    monkeypatch.setattr(command, "voicestream", SimpleNamespace())
+    assert main(["call", "voicestream://h/p", *words]) == 1
+    assert "pip install voicestream[devices]" in capsys.readouterr().err
+
+
+def test_a_recording_needs_a_folder_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from voicestream.cli.entry import main
+
+    async def opened() -> None:
+        raise AssertionError("it has dialled")
+
+    made = []
+
+    def connect(*_words: Any, **_options: Any) -> Any:
+        made.append(opened())
+        return made[-1]
+
+    monkeypatch.chdir(tmp_path)
+    write_wav("a.wav", np.zeros(160, np.int16), 16000)
+    monkeypatch.setattr(command, "voicestream", SimpleNamespace(connect=connect))
+    assert main(["call", "voicestream://h/p", "--in", "a.wav", "--out", "b/c/heard.wav"]) == 1
+    made[0].close()
+    assert capsys.readouterr().err == "voicestream: b/c/heard.wav cannot be written: there is no folder b/c\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.wav"]

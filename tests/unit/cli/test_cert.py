@@ -38,3 +38,12 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["cert", "--out", str(tmp_path), "--name", ""]) == 1
     assert capsys.readouterr().err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slip_in_a_path_makes_no_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cert", "--out", str(tmp_path / "a" / "b")]) == 1
+    assert capsys.readouterr().err == f"voicestream: there is no folder {tmp_path / 'a'} to make b in\n"
+    (tmp_path / "file").touch()
+    assert main(["cert", "--out", str(tmp_path / "file")]) == 1
+    assert "file" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 
-from voicestream.cli.entry import build_parser
+from voicestream.cli.entry import build_parser, main
 from voicestream.cli.serve import client_command
 from voicestream.uri import parse_uri
 
@@ -28,3 +29,16 @@ def test_the_client_line_is_one_that_the_command_line_takes(host: str, shown: st
 
 def test_a_certificate_of_ones_own_is_not_pinned() -> None:
     assert "--pin" not in client_command("voice.example", 4433, "")
+
+
+def test_a_slip_in_the_path_of_recordings_makes_no_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--record", str(tmp_path / "a" / "b"), "--port", "0"]) == 1
+    assert capsys.readouterr().err == f"voicestream: there is no folder {tmp_path / 'a'} to make b in\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_traces_need_a_folder_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["serve", "--echo", "--trace", str(tmp_path / "a")])
+    assert caught.value.code == 2
+    assert f"there is no folder {tmp_path / 'a'}" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from voicestream.config import Limits
 from voicestream.errors import InsecureWarning
@@ -51,8 +52,27 @@ def test_files_that_cannot_be_used_are_told_before_any_packet(tmp_path: Path, ce
         client_configuration(ClientTls(server_name="a", cafile=tmp_path / "missing.pem"), Limits(), id_length=4)
     with pytest.raises(ValueError, match=r"empty\.pem holds no PEM certificate"):
         server_configuration(ServerTls(certfile=empty, keyfile=certificate[1]), Limits(), id_length=8)
-    with pytest.raises(ValueError, match=r"empty\.pem holds no private key"):
+    with pytest.raises(ValueError, match=r"empty\.pem holds no PEM private key that can be read$"):
         server_configuration(ServerTls(certfile=certificate[0], keyfile=empty), Limits(), id_length=8)
+
+
+def test_a_key_with_a_password_is_told_from_a_broken_one(tmp_path: Path, certificate: Certificate) -> None:
+    key = serialization.load_pem_private_key(certificate[1].read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"right")
+    locked.write_bytes(key.private_bytes(*form))
+    broken = tmp_path / "broken.pem"
+    broken.write_bytes(certificate[1].read_bytes()[:60] + b"-----END PRIVATE KEY-----")
+    cases = [
+        (locked, None, r"^the private key in .*locked\.pem needs a password$"),
+        (locked, b"wrong", r"^.*locked\.pem holds no PEM private key that can be read with this password$"),
+        (certificate[1], b"right", "^the private key in .* is not encrypted, and a password was given$"),
+        (broken, None, r"^.*broken\.pem holds no PEM private key that can be read$"),
+    ]
+    for keyfile, password, words in cases:
+        with pytest.raises(ValueError, match=words):
+            server_configuration(ServerTls(certfile=certificate[0], keyfile=keyfile, password=password), Limits(), id_length=8)
+    server_configuration(ServerTls(certfile=certificate[0], keyfile=locked, password=b"right"), Limits(), id_length=8)
 
 
 def test_a_key_of_another_certificate_is_refused(tmp_path: Path, certificate: Certificate) -> None:
