@@ -87,10 +87,8 @@ class ClientTransport(SocketOwner):
                 addresses = await resolve(host, port)
         except TimeoutError:
             raise ConnectError(f"the address of {host} could not be found out within {open_timeout:g} s") from None
-        except UnicodeError as exc:
-            raise ConnectError(f"{host} is not a name that a host can have") from exc
-        except OSError as exc:
-            why = ": no name server answers" if exc.errno == socket.EAI_AGAIN else ""
+        except (OSError, UnicodeError) as exc:
+            why = ": no name server answers" if isinstance(exc, OSError) and exc.errno == socket.EAI_AGAIN else ""
             raise ConnectError(f"{host} is not a known host{why}") from exc
         error = ConnectError(f"{host} has no address")
         while addresses:

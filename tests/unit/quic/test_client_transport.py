@@ -89,7 +89,7 @@ async def test_silence_is_told_after_the_timeout(site: Site) -> None:
 async def test_an_unknown_host_is_told(site: Site) -> None:
     with pytest.raises(ConnectError, match=r"^no-such-host\.invalid is not a known host(: no name server answers)?$"):
         await site.dial("no-such-host.invalid")
-    with pytest.raises(ConnectError, match=r"^a{300} is not a (known host|name that a host can have)$"):
+    with pytest.raises(ConnectError, match=r"^a{300} is not a known host$"):
         await site.dial("a" * 300)
 
 
