@@ -13,6 +13,7 @@ import pytest
 from voicestream import events
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits, SessionConfig
+from voicestream.core.lifecycle import State
 from voicestream.core.playout import Gap, OrderedReader
 from voicestream.quic.path_keeper import Step
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld, ServerSide
@@ -148,3 +149,48 @@ def test_a_session_that_nobody_resumes_ends_with_its_lifetime() -> None:
     world.run(40)
     codes = [event.code for _, event in client.seen(events.Closed)]
     world.sim.check(codes == [ErrorCode.PATH_LOST], f"closed with {codes}")
+
+
+def test_a_session_that_an_overtaken_dial_takes_away_comes_back() -> None:
+    # VS-11.3-5: two requests to resume with the same token; the one that was given up arrives last.
+    world = EndpointWorld(seed=8, resumable=True)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    keeper = SimKeeper(client)
+    for side in (client, world.server.sides[0]):
+        side.speak()
+    world.run(1.0)
+    server = world.server.sides[0]
+    current = server.connection
+    current.release(ErrorCode.SUPERSEDED, "the session goes on on another connection")
+    server.session.path_lost(world.sim.now)
+    server.flush()
+    world.run(3.0)
+    world.sim.check(len(client.seen(events.Resumed)) == 1, f"{client.events[-3:]} {keeper.steps}")
+    world.sim.check(not client.session.is_closed and server.connection is not current, "the session has ended")
+
+
+def test_two_takeovers_with_one_token_leave_one_session_and_lose_no_order() -> None:
+    world = EndpointWorld(seed=9, resumable=True)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    keeper = SimKeeper(client)
+    readings = [Reading(side) for side in (client, world.server.sides[0])]
+    for side in (client, world.server.sides[0]):
+        side.speak(stop=world.sim.now + 6)
+    world.run(1.0)
+    # The answer to the first request is lost, and the client asks again on another connection with the same token.
+    client.mute |= {"a2b", "b2a"}
+    world.run(3.0)
+    client.mute.clear()
+    world.sim.run(world.sim.now + 3, stop=lambda: client.session.state is State.RESUMING)
+    client.mute.add("a2b")
+    world.run(5.0)
+    client.mute.clear()
+    world.run(6.0)
+    check = world.sim.check
+    check(len(keeper.seen(Step.DIAL)) >= 2 and client.seen(events.Resumed) != [], f"{keeper.steps}")
+    check(not client.session.is_closed and world.server.refused == [], f"{client.events[-2:]} {world.server.refused}")
+    check(len(world.server.endpoint.connections) <= 2, "connections are left behind")
+    for reading in readings:
+        check(reading.pts == sorted(set(reading.pts)), "something came twice or out of order")

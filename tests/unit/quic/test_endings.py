@@ -19,6 +19,7 @@ def end(code: int, reason: str = "", *, frame_type: int | None = 0, by_peer: boo
     ("how", "code", "remote", "may_resume"),
     [
         (end(0x11, "no", frame_type=None, by_peer=True), ErrorCode.UNAUTHORIZED, True, False),
+        (end(ErrorCode.SUPERSEDED, "", frame_type=None, by_peer=True), ErrorCode.SUPERSEDED, True, True),
         (end(0x1234, "?", frame_type=None, by_peer=True), 0x1234, True, False),
         (end(1, IDLE_TIMEOUT, silent=True), ErrorCode.IDLE_TIMEOUT, False, True),
         (end(1, IDLE_TIMEOUT, by_peer=True), ErrorCode.INTERNAL_ERROR, True, False),
