@@ -225,3 +225,5 @@ class DelayEstimator:
     def _settle(self, position: float, behind: float, units: int, repaired: bool) -> None:
         self._histogram.add(behind, units * (REPAIR_FACTOR if repaired else 1.0))
         (self._repair_peak if repaired else self._peak).push(position, -behind)
+        # The other kind may not come any more: its reason goes with time all the same.
+        (self._peak if repaired else self._repair_peak).expire(position)

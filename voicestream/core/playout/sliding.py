@@ -21,9 +21,13 @@ class SlidingMin:
         while self._items and self._items[-1][1] >= value:
             self._items.pop()
         self._items.append((position, value))
-        while self._items[0][0] < position - self._span:
-            self._items.popleft()
+        self.expire(position)
         return self._items[0][1]
+
+    def expire(self, position: float) -> None:
+        """Forget what lies more than the span before `position`."""
+        while self._items and self._items[0][0] < position - self._span:
+            self._items.popleft()
 
     def restart(self) -> None:
         """Forget all values."""

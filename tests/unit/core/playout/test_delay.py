@@ -80,6 +80,18 @@ def test_the_spread_is_released_when_its_reason_has_gone() -> None:
     assert feed.estimator.spread <= 1
 
 
+def test_the_spread_for_repairs_is_released_when_no_more_come() -> None:
+    feed = Feed()
+    for _ in range(50):
+        feed.frames(9)
+        feed.frames(1, late=25, repaired=True)
+    assert feed.estimator.spread == pytest.approx(25, abs=1)
+    feed.frames(550)  # 11 s: the next loss may be near
+    assert feed.estimator.spread == pytest.approx(25, abs=1)
+    feed.frames(200)
+    assert feed.estimator.spread <= 1
+
+
 def test_a_lasting_change_of_the_path_in_either_direction_does_not_pass_for_jitter() -> None:
     feed = Feed()
     feed.frames(500)
