@@ -97,7 +97,11 @@ class AheadBudget:
 
     def level(self, now: float, rtt: float | None) -> float:
         """Seconds of media that the far end will hold when something sent now arrives."""
-        return max(0.0, self._held - self._speed * max(0.0, now + _one_way(rtt) - self._at))
+        passed = now + _one_way(rtt) - self._at
+        if passed <= 0.0:
+            return self._held
+        held = self._held - self._speed * passed
+        return held if held > 0.0 else 0.0
 
     def allowance(self, now: float, rtt: float | None) -> float:
         """Seconds of media that may be sent now. VS-8.5-1"""

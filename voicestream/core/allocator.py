@@ -19,6 +19,7 @@ __all__ = [
     "SendPlan",
     "allocate",
     "floor_rate_bps",
+    "headers_bps",
     "wire_rate_bps",
 ]
 
@@ -112,10 +113,12 @@ class SendPlan:
 
 def wire_rate_bps(plan: SendPlan) -> float:
     """Bits per second that the audio of one track takes on the wire, headers included."""
-    return plan.bitrate_bps + _headers_bps(plan.frame_ms, plan.bundle)
+    return plan.bitrate_bps + headers_bps(plan.frame_ms, plan.bundle)
 
 
-def _headers_bps(frame_ms: int, bundle: int) -> float:
+@functools.cache
+def headers_bps(frame_ms: int, bundle: int) -> float:
+    """Bits per second that the headers of one track's datagrams take."""
     own = WIRE_OVERHEAD + DATAGRAM_BYTES + BUNDLED_BYTES * (bundle - 1)
     return own * 8 * 1000 / (frame_ms * bundle)
 
@@ -138,15 +141,22 @@ def allocate(config: SessionConfig, *, wire_bps: float | None = None, wanted_bps
     wanted = min(max(wanted_bps or config.bitrate_bps, rate.min_bitrate_bps), rate.max_bitrate_bps)
     if wire_bps is None:
         return SendPlan(bitrate_bps=wanted, frame_ms=config.frame_ms)
+    bitrate, frame_ms, bundle = _fitting(config, wire_bps, wanted)
+    return SendPlan(bitrate_bps=bitrate, frame_ms=frame_ms, bundle=bundle)
+
+
+def _fitting(config: SessionConfig, wire_bps: float, wanted: int) -> tuple[int, int, int]:
+    """(codec bitrate, frame_ms, bundle) that fit into so many bits per second on the wire."""
+    least = config.rate.min_bitrate_bps
     steps = _steps(config.frame_ms)
-    bitrate, frame_ms, bundle = rate.min_bitrate_bps, config.frame_ms, 1
+    bitrate, frame_ms, bundle = least, config.frame_ms, 1
     for index, (frame_ms, bundle) in enumerate(steps):
-        bitrate = int(min(wanted, wire_bps - _headers_bps(frame_ms, bundle)))
+        bitrate = int(min(wanted, wire_bps - headers_bps(frame_ms, bundle)))
         # The last step but one gives way to the floor mode later, for that one doubles the delay of a datagram.
         worth = BUNDLE_FLOOR_BPS if index == len(steps) - 2 else SPEECH_FLOOR_BPS
-        if bitrate >= min(wanted, max(worth, rate.min_bitrate_bps)):
+        if bitrate >= min(wanted, max(worth, least)):
             break
-    return SendPlan(bitrate_bps=max(bitrate, rate.min_bitrate_bps), frame_ms=frame_ms, bundle=bundle)
+    return max(bitrate, least), frame_ms, bundle
 
 
 @functools.cache
@@ -206,7 +216,7 @@ class Allocator:
         before = self.plan
         self.wanted_share = self._chosen(self._config.rate.redundancy_cap, lookahead).share
         self._protect(self._chosen(self._room(media_bps), lookahead))
-        return self.plan != before
+        return self.plan is not before
 
     def _chosen(self, most: float, lookahead: float) -> Choice:
         share, plan = self._config.rate.redundancy_share, self.plan
@@ -225,23 +235,25 @@ class Allocator:
         rate = self._config.rate
         # What has been granted stays while speech keeps its floor, lest the plan flap.
         least = SPEECH_FLOOR_BPS if self.plan.redundancy_share > rate.redundancy_share else RICH_BPS
-        kept = min(least, rate.max_bitrate_bps) + wire_rate_bps(SendPlan(bitrate_bps=0, frame_ms=self._config.frame_ms))
+        kept = min(least, rate.max_bitrate_bps) + headers_bps(self._config.frame_ms, 1)
         share = 1 - min(USUAL_ANSWERS, self._memory.share) - kept / max(media_bps, 1.0)
         return min(rate.redundancy_cap, max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP))
 
     def _protect(self, choice: Choice) -> None:
-        plan = dataclasses.replace(
-            self.plan,
-            redundancy_share=choice.share,
-            repair_interval=choice.repair_interval,
-            copy_bps=choice.copy_bps,
-            copy_offset_frames=choice.copy_offset_frames,
-            retransmit=choice.retransmit,
-        )
-        plan = dataclasses.replace(plan, inband_fec_percent=self._inband_fec(plan, choice))
-        if plan != self.plan:
+        old, inband = self.plan, self._inband_fec(self.plan, choice)
+        chosen = (choice.share, choice.repair_interval, choice.copy_bps, choice.copy_offset_frames, choice.retransmit, inband)
+        before = (old.redundancy_share, old.repair_interval, old.copy_bps, old.copy_offset_frames, old.retransmit, old.inband_fec_percent)
+        if chosen != before:
             memory = self._memory
-            self.plan = plan
+            self.plan = dataclasses.replace(
+                old,
+                redundancy_share=choice.share,
+                repair_interval=choice.repair_interval,
+                copy_bps=choice.copy_bps,
+                copy_offset_frames=choice.copy_offset_frames,
+                retransmit=choice.retransmit,
+                inband_fec_percent=inband,
+            )
             self.protection = (
                 f"{memory.share:.1%} lost, {memory.burst:.1f} together, round trip {self._rtt * 1000:.0f} ms: "
                 f"{choice.concealed:.1%} will be concealed"
@@ -271,17 +283,18 @@ class Allocator:
     def _steady(self, audio_bps: float, now: float) -> tuple[SendPlan, str]:
         """The new plan, or the old one where the difference is not worth a change; and why."""
         old, most = self.plan, self._config.rate.max_bitrate_bps
-        wanted = allocate(self._config, wire_bps=audio_bps, wanted_bps=most)
-        headers = _headers_bps(old.frame_ms, old.bundle)
-        if wanted.frame_ms * wanted.bundle > old.frame_ms * old.bundle:
-            return self._with(wanted), "too little for these frames"
+        wanted = _fitting(self._config, audio_bps, most)
+        headers = headers_bps(old.frame_ms, old.bundle)
+        if wanted[1] * wanted[2] > old.frame_ms * old.bundle:
+            return self._with(*wanted), "too little for these frames"
         if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
             least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
             return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
         lasting = self._least.value or audio_bps
-        careful = allocate(self._config, wire_bps=SHORTEN_MARGIN * lasting, wanted_bps=most)
-        if careful.frame_ms * careful.bundle < old.frame_ms * old.bundle and now - self._length_at >= SHORTEN_INTERVAL:
-            return self._with(careful), "room for shorter frames"
+        if now - self._length_at >= SHORTEN_INTERVAL and old.frame_ms * old.bundle > self._config.frame_ms:
+            careful = _fitting(self._config, SHORTEN_MARGIN * lasting, most)
+            if careful[1] * careful[2] < old.frame_ms * old.bundle:
+                return self._with(*careful), "room for shorter frames"
         # More than this is worth single frames, which follow soon.
         useful = most if old.bundle == 1 else min(most, SPEECH_FLOOR_BPS)
         bitrate = min(useful, int(lasting - headers))
@@ -290,8 +303,8 @@ class Allocator:
             return dataclasses.replace(old, bitrate_bps=bitrate), "more rate"
         return old, ""
 
-    def _with(self, plan: SendPlan) -> SendPlan:
-        return dataclasses.replace(self.plan, bitrate_bps=plan.bitrate_bps, frame_ms=plan.frame_ms, bundle=plan.bundle)
+    def _with(self, bitrate_bps: int, frame_ms: int, bundle: int) -> SendPlan:
+        return dataclasses.replace(self.plan, bitrate_bps=bitrate_bps, frame_ms=frame_ms, bundle=bundle)
 
     def _paused(self, audio_bps: float, now: float) -> bool:
         floor = self._floor_bps

@@ -99,7 +99,8 @@ class EventOutbox:
     @property
     def waiting(self) -> int:
         """Events that have not left completely."""
-        return sum(map(len, self._lanes))
+        ordered, unordered = self._lanes
+        return len(ordered) + len(unordered)
 
     def put(self, data: bytes, now: float, *, order: int) -> int:
         """Queue an event, header and payload in wire form; returns the key of its stream.

@@ -196,8 +196,11 @@ class ReportSchedule:
 
     def due_alone(self, now: float) -> bool:
         """Whether a report should leave in a datagram of its own."""
-        if (self._waiting_since is None and not self._again) or (self._last_at is not None and now < self._last_at + self.MAX_INTERVAL):
+        waiting = self._waiting_since
+        if (waiting is None and not self._again) or (self._last_at is not None and now < self._last_at + self.MAX_INTERVAL):
             return False  # whatever the patience
+        if waiting is not None and now < waiting + self.PATIENCE:
+            return False  # which is never less
         timer = self.next_timer()
         return timer is not None and now >= timer
 
@@ -215,7 +218,10 @@ class ReportSchedule:
         """Seconds worth waiting from `since` on for a datagram to ride on, given how regularly they leave."""
         if self._chance_at is None or self._gap > self._MAX_GAP or since - self._chance_at > self._gap + self._SLACK:
             return self.PATIENCE
-        return min(self.MAX_INTERVAL, max(self.PATIENCE, self._gap + self._SLACK))
+        patience = self._gap + self._SLACK
+        if patience < self.PATIENCE:
+            return self.PATIENCE
+        return patience if patience < self.MAX_INTERVAL else self.MAX_INTERVAL
 
     def left(self, size: int, now: float, *, with_playout: bool) -> None:
         """A report of this many bytes leaves now."""

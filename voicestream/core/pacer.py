@@ -91,7 +91,10 @@ class SendQueue:
 
     def expire(self, now: float) -> int:
         """Drop every frame whose deadline has passed; return how many."""
-        if not self._frames or all(entry.deadline >= now for entry in self._frames):
+        for entry in self._frames:
+            if entry.deadline < now:
+                break
+        else:
             return 0
         kept: deque[QueuedFrame] = deque()
         for entry in self._frames:

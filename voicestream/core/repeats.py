@@ -35,10 +35,6 @@ class _Item:
     urgent: int
 
     @property
-    def alone_after(self) -> float:
-        return URGENT_INTERVAL if self.urgent else REPEAT_INTERVAL
-
-    @property
     def rides_after(self) -> float:
         return URGENT_INTERVAL if self.urgent else RIDE_INTERVAL
 
@@ -105,17 +101,23 @@ class Repeats:
         if not self._items:
             return False
         self._give_up(now)
-        timer = self.next_timer()
-        return timer is not None and now >= timer
+        return bool(self._items) and now >= min(map(_due_at, self._items.values()))
 
     def next_timer(self) -> float | None:
         """When something will have to leave by itself, or None."""
         return min(map(_due_at, self._items.values())) if self._items else None
 
     def _give_up(self, now: float) -> None:
+        for item in self._items.values():
+            if now - item.since > GIVE_UP_AFTER:
+                break
+        else:
+            return
         for key in [key for key, item in self._items.items() if now - item.since > GIVE_UP_AFTER]:
             del self._items[key]
 
 
 def _due_at(item: _Item) -> float:
-    return item.since + item.patience if item.sent_at is None else item.sent_at + item.alone_after
+    if item.sent_at is None:
+        return item.since + item.patience
+    return item.sent_at + (URGENT_INTERVAL if item.urgent else REPEAT_INTERVAL)

@@ -129,6 +129,8 @@ class AppEvents:
 
     def stops(self) -> list[int]:
         """Keys of streams that the peer need not go on sending; each once."""
+        if not self._stops:
+            return []
         stops, self._stops = self._stops, []
         return stops
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode
-from voicestream.core.allocator import WIRE_OVERHEAD, wire_rate_bps
+from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan, wire_rate_bps
 from voicestream.core.bwe import State as RateState
 from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
@@ -16,7 +16,7 @@ from voicestream.session.grease import Grease
 from voicestream.session.hub import Hub, earliest
 from voicestream.session.planner import Planner
 from voicestream.session.reports import Reports, is_eliciting
-from voicestream.session.sender import Bundle
+from voicestream.session.sender import Bundle, Sender
 from voicestream.session.tracks import Tracks
 from voicestream.wire import frame_values as frames
 from voicestream.wire.datagram import HEADER_SIZE, Datagram, decode_datagram, encode_datagram
@@ -145,28 +145,22 @@ class Link:
         planner, recovery = self._planner, self._tracks.recovery
         plan = planner.plan
         for track, sender in self._tracks.senders.items():
-            if sender.queue.is_idle:
-                continue
-            bundles = sender.take(now, plan.bundle, paused=plan.paused)
-            recovery.keep(track, sender.queue.take_dropped(), now)
-            for bundle in bundles:
-                recovery.ride(bundle, now, plan)
+            if not sender.queue.is_idle:
+                self._send_media(track, sender, now, plan, out)
+        if recovery.resends_wait:
+            for bundle in recovery.alone(now, plan.bitrate_bps):
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
-                if len(out) == 1 and planner.wants_pair(now):
-                    out.append(self._seal(recovery.companion(bundle, now), now))
-        for bundle in recovery.alone(now, plan.bitrate_bps):
-            self._ride(bundle, now, alone=False)
-            out.append(self._seal(bundle, now))
         if len(out) > 1:
             planner.estimator.paired(now)
-        if planner.probe_due(now):
+        if plan.paused and planner.probe_due(now):
             out += [self._seal(recovery.probe(), now) for _ in range(2)]
-        planner.owing = len(self._tracks.replay) > 0
-        if self._tracks.replay.is_active:
-            out += self._owed(now)
-        repeats = self._hub.outgoing.repeats
-        if recovery.asking(now, self.reports.clock.rtt) or self.reports.schedule.due_alone(now) or repeats.due_alone(now):
+        if self._tracks.replay.was_used:
+            planner.owing = len(self._tracks.replay) > 0
+            if self._tracks.replay.is_active:
+                out += self._owed(now)
+        reports, repeats = self.reports, self._hub.outgoing.repeats
+        if recovery.asking(now, reports.clock.rtt) or reports.schedule.due_alone(now) or repeats.due_alone(now):
             bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
@@ -174,6 +168,18 @@ class Link:
             self._hub.counts.keepalives_sent += 1
             out.append(self._seal(Bundle(others=WIRE_OVERHEAD + HEADER_SIZE), now))
         return out
+
+    def _send_media(self, track: int, sender: Sender, now: float, plan: SendPlan, out: list[bytes]) -> None:
+        """Datagrams of what waits on a track."""
+        recovery = self._tracks.recovery
+        bundles = sender.take(now, plan.bundle, paused=plan.paused)
+        recovery.keep(track, sender.queue.take_dropped(), now)
+        for bundle in bundles:
+            recovery.ride(bundle, now, plan)
+            self._ride(bundle, now, alone=False)
+            out.append(self._seal(bundle, now))
+            if len(out) == 1 and self._planner.wants_pair(now):
+                out.append(self._seal(recovery.companion(bundle, now), now))
 
     def _owed(self, now: float) -> list[bytes]:
         """Datagrams of what is owed after a break."""
@@ -188,15 +194,18 @@ class Link:
 
     def next_timer(self) -> float | None:
         """When something will have to leave by itself, or None."""
-        tracks, plan, rtt = self._tracks, self._planner.plan, self.reports.clock.rtt
-        timers = tracks.timers(None if plan.paused else plan.bundle)
-        timers.append(self.reports.schedule.next_timer())
-        timers.append(self._hub.outgoing.repeats.next_timer())
-        timers.append(self.keepalive.next_timer())
-        timers.append(tracks.recovery.next_timer(rtt))
-        timers.append(self._planner.next_timer(rtt))
-        timers.append(tracks.replay.next_timer())
-        return earliest(timers)
+        tracks, plan, rtt = self._tracks, self._planner.allocator.plan, self.reports.clock.rtt
+        return earliest(
+            (
+                *tracks.timers(None if plan.paused else plan.bundle),
+                self.reports.schedule.next_timer(),
+                self._hub.outgoing.repeats.next_timer(),
+                self.keepalive.next_timer(),
+                tracks.recovery.next_timer(rtt),
+                self._planner.next_timer(rtt),
+                tracks.replay.next_timer(),
+            )
+        )
 
     def _ride(self, bundle: Bundle, now: float, *, alone: bool) -> None:
         """Put a report and repeats before the media of a datagram: a clear is known before the audio that follows it."""
@@ -220,8 +229,8 @@ class Link:
                 room -= size
                 bundle.tokens.append((key, version))
                 self._hub.outgoing.repeats.sent(key, now)
-        self._tracks.recovery.asking(now, self.reports.clock.rtt)
-        for question in self._tracks.recovery.questions(room):
+        recovery = self._tracks.recovery
+        for question in recovery.questions(room) if recovery.asking(now, self.reports.clock.rtt) else ():
             size = frame_size(question)
             riders.append(question)
             bundle.others += size
@@ -230,16 +239,17 @@ class Link:
         if grease is not None and (size := frame_size(grease)) <= room:
             riders.append(grease)
             bundle.others += size
-        bundle.frames[:0] = riders
+        if riders:
+            bundle.frames[:0] = riders
 
     def _seal(self, bundle: Bundle, now: float) -> bytes:
-        sent = self.reports.sent
+        sent, counts = self.reports.sent, self._hub.counts
         datagram = Datagram(number=sent.next_number & 0xFFFF, send_tick=ticks(now), frames=tuple(bundle.frames))
         data = encode_datagram(datagram)
         entry = sent.sent(len(data), now, media=tuple(bundle.media), tokens=tuple(bundle.tokens))
         self._planner.sent(entry, now, other_bytes=bundle.others, eliciting=is_eliciting(datagram))
         self.keepalive.sent(now)
-        self._hub.counts.datagrams_sent += 1
-        self._hub.counts.bytes_sent += len(data)
+        counts.datagrams_sent += 1
+        counts.bytes_sent += len(data)
         self._tracks.recovery.carried(len(data))
         return data

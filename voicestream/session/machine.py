@@ -174,9 +174,11 @@ class Machine:
     def datagrams_to_send(self, now: float) -> list[bytes]:
         """Payloads of QUIC datagrams that leave now, each within the far end's limit."""
         datagrams = self._link.send(now)
-        self._events.outbox.allowed_bps = self._planner.event_allowance_bps
+        outbox = self._events.outbox
+        if datagrams or outbox.waiting:
+            outbox.allowed_bps = self._planner.event_allowance_bps
         if datagrams:
-            self._events.outbox.audio(sum(map(len, datagrams)) + WIRE_OVERHEAD * len(datagrams), now)
+            outbox.audio(sum(map(len, datagrams)) + WIRE_OVERHEAD * len(datagrams), now)
         return datagrams
 
     def control_to_send(self) -> bytes:
@@ -190,7 +192,8 @@ class Machine:
 
     def streams_to_send(self, now: float) -> list[tuple[int, bytes, bool]]:
         """(key, bytes, end) for unidirectional streams of this end, one for each key; at most 1000 bytes a call."""
-        return self._events.outbox.take(now) if self.is_open else []
+        outbox = self._events.outbox
+        return outbox.take(now) if outbox.waiting and self.is_open else []
 
     def streams_to_stop(self) -> list[tuple[int, int]]:
         """(stream key, code) of streams of the peer to answer with STOP_SENDING."""

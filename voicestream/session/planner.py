@@ -9,7 +9,7 @@ import dataclasses
 import math
 from typing import Final
 
-from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor_rate_bps, wire_rate_bps
+from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor_rate_bps, headers_bps, wire_rate_bps
 from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
 from voicestream.core.feedback import Feedback, SentDatagram
@@ -159,8 +159,8 @@ class Planner:
 
     def next_timer(self, rtt: float | None) -> float | None:
         """When something is due, or None."""
-        timer = self.estimator.next_timer(rtt or ASSUMED_RTT)
-        if not self.plan.paused:
+        timer = self.estimator.path.starved_at(rtt or ASSUMED_RTT)
+        if not self.allocator.plan.paused:
             return timer
         probe = self._probed_at + PROBE_INTERVAL
         return probe if timer is None else min(timer, probe)
@@ -210,14 +210,13 @@ class Planner:
 
     def _need_bps(self) -> float:
         """What there is use for at most."""
-        rate = self._hub.config.rate
-        most = SendPlan(bitrate_bps=rate.max_bitrate_bps, frame_ms=self._hub.config.frame_ms)
-        acks = ACK_BYTES * 8000 / most.frame_ms
-        need = (wire_rate_bps(most) + acks) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
+        rate, frame_ms = self._hub.config.rate, self._hub.config.frame_ms
+        acks = ACK_BYTES * 8000 / frame_ms
+        need = (rate.max_bitrate_bps + headers_bps(frame_ms, 1) + acks) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
         if self.allocator.wanted_share > rate.redundancy_share:
             # Redundancy comes out of the bits beyond good speech first.
-            good = dataclasses.replace(most, bitrate_bps=min(most.bitrate_bps, GOOD_BPS))
-            need = max(need, (wire_rate_bps(good) + acks) / (1 - self.allocator.wanted_share - MOST_LOSS_ANSWERED))
+            good = min(rate.max_bitrate_bps, GOOD_BPS) + headers_bps(frame_ms, 1)
+            need = max(need, (good + acks) / (1 - self.allocator.wanted_share - MOST_LOSS_ANSWERED))
         if self.owing:
             need *= OWING_FACTOR
         bound = self._hub.peer.max_rate_bps
@@ -259,6 +258,8 @@ class Planner:
             self._trace(now)
 
     def _trace(self, now: float) -> None:
+        if self._hub.observer is None:
+            return
         estimator = self.estimator
         self._hub.record(
             now,

@@ -119,7 +119,8 @@ class Recovery:
         """Put retransmissions and a repair before the audio of a datagram that leaves, and remember that audio."""
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
-            self._resend(out, bundle, now, headers=0)
+            if len(out.resends):
+                self._resend(out, bundle, now, headers=0)
             if plan.copy_bps:
                 self._copy(out, bundle, now, plan.copy_offset_frames)
             self._repair(out, track, bundle, now, plan.repair_interval)
@@ -165,6 +166,11 @@ class Recovery:
         """These were never sent: who misses them after a break can still have them."""
         for frame in frames:
             self.outgoing[track].retained.add(frame, now)
+
+    @property
+    def resends_wait(self) -> bool:
+        """Whether there are retransmissions that have not left."""
+        return any(len(out.resends) for out in self.outgoing.values())
 
     def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
         """Datagrams of retransmissions that should not wait for audio."""

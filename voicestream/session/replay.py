@@ -72,7 +72,7 @@ class Replay:
         self.frames_sent = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._owed.values()))
+        return sum(map(len, self._owed.values())) if self._owed else 0
 
     def owe(self, held: Held, retained: RetainedMedia, replay_units: int, now: float) -> None:
         """The far end holds this of a track, and wants `replay_units` before it once more; it gets the rest, as far as it was kept."""
@@ -87,6 +87,11 @@ class Replay:
     def owe_more(self, track: int, frames: Iterable[MediaFrame], now: float) -> None:
         """The far end has asked for so much that a break must have swallowed it, on a connection that outlived it."""
         self._owed.setdefault(track, CatchUp()).add(frames, now)
+
+    @property
+    def was_used(self) -> bool:
+        """Whether anything was ever owed."""
+        return bool(self._owed)
 
     @property
     def is_active(self) -> bool:

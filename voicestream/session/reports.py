@@ -21,9 +21,10 @@ _ENTRY: Final = 11
 
 def is_eliciting(datagram: Datagram) -> bool:
     """Whether a datagram calls for a report: it holds more than reports and padding, or nothing at all. VS-9.1-4"""
-    if not datagram.frames:
-        return True
-    return not all(isinstance(frame, _SILENT) for frame in datagram.frames)
+    for frame in datagram.frames:
+        if not isinstance(frame, _SILENT):
+            return True
+    return not datagram.frames
 
 
 class Reports:

@@ -209,11 +209,12 @@ class Sender:
 
     def take(self, now: float, bundle: int, *, paused: bool = False) -> list[Bundle]:
         """What leaves now, one bundle a datagram; nothing while `paused`. Frames past their deadline are dropped first."""
-        expired = self.queue.expire(now)
+        queue = self.queue
+        expired = queue.expire(now)
         if expired:
             self._hub.record(now, "send:expired", track=self.track.track_id, frames=expired, reason="waited beyond the deadline")
         bundles: list[Bundle] = []
-        while not paused and len(self.queue) and (len(self.queue) >= bundle or self._may_not_wait(now, bundle)):
+        while not paused and (waiting := len(queue)) and (waiting >= bundle or self._may_not_wait(now, bundle)):
             bundles.append(self._bundle(now, bundle))
         return bundles
 
@@ -230,11 +231,12 @@ class Sender:
 
     def _bundle(self, now: float, most: int) -> Bundle:
         bundle = Bundle()
+        self._append(bundle, now)
         limit = self._hub.peer.max_datagram_size
-        while len(self.queue) and len(bundle.media) < most:
+        while len(bundle.media) < most and len(self.queue):
             frame = self.queue.peek(0).frame
             size = len(frame.payload) + _AUDIO + _ANCHOR
-            if bundle.media and (bundle.size + size > limit or bundle.units + frame.units > MAX_BUNDLE_UNITS):
+            if bundle.size + size > limit or bundle.units + frame.units > MAX_BUNDLE_UNITS:
                 break
             self._append(bundle, now)
         return bundle

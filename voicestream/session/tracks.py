@@ -255,7 +255,11 @@ class Tracks:
 
     def timers(self, bundle: int | None) -> list[float | None]:
         """When something will be due. No `bundle` for a pause of the audio."""
-        timers = [receiver.played.next_timer() for receiver in self.receivers.values()]
+        timers: list[float | None] = []
+        for receiver in self.receivers.values():
+            timers.append(receiver.played.next_timer())
         if bundle is not None:
-            timers += [sender.next_timer(bundle) for sender in self.senders.values()]
+            for sender in self.senders.values():
+                if not sender.queue.is_idle:
+                    timers.append(sender.next_timer(bundle))
         return timers

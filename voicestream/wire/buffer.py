@@ -109,15 +109,27 @@ class Reader:
 
     def u8(self) -> int:
         """Take one byte."""
-        return self.bytes(1)[0]
+        position = self._position
+        if position >= len(self._data):
+            raise ProtocolError(self._code, "1 bytes announced, 0 there")
+        self._position = position + 1
+        return self._data[position]
 
     def u16(self) -> int:
         """Take a 16-bit integer in network order."""
-        return int.from_bytes(self.bytes(2), "big")
+        data, position = self._data, self._position
+        if position + 2 > len(data):
+            raise ProtocolError(self._code, f"2 bytes announced, {self.remaining} there")
+        self._position = position + 2
+        return data[position] << 8 | data[position + 1]
 
     def varint(self) -> int:
         """Take a variable-length integer; any of its lengths is accepted. VS-1.3-2"""
-        taken = peek_varint(self._data, self._position)
+        data, position = self._data, self._position
+        if position < len(data) and data[position] < 64:  # most are of one byte
+            self._position = position + 1
+            return data[position]
+        taken = peek_varint(data, position)
         if taken is None:
             raise ProtocolError(self._code, "bytes end inside an integer")
         value, self._position = taken
@@ -151,7 +163,10 @@ class Writer:
 
     def varint(self, value: int) -> None:
         """Append a variable-length integer in its shortest form."""
-        self._data += encode_varint(value)
+        if 0 <= value < 64:
+            self._data.append(value)
+        else:
+            self._data += encode_varint(value)
 
     def bytes(self, value: builtins.bytes) -> None:
         """Append bytes as they are."""

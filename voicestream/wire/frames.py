@@ -348,10 +348,17 @@ def encode_frame(frame: Frame, last: bool = False) -> bytes:
 
 
 def frame_size(frame: Frame, last: bool = False) -> int:
-    """Bytes that `encode_frame` makes of a frame; raises ValueError as it does."""
+    """Bytes that `encode_frame` makes of a frame that it takes."""
     if isinstance(frame, AudioFrame):
         size = len(frame.payload)
         return 3 + size if last else 3 + varint_size(size) + size
+    if isinstance(frame, ReportFrame):
+        body = 4 + varint_size(len(frame.statuses))
+        for status in frame.statuses:
+            body += 1 if status is None or -32 < status < 31 else varint_size((status << 1 ^ status >> 15) + 1)
+        for entry in frame.playout:
+            body += 3 + varint_size(entry.level_units) + varint_size(entry.target_units)
+        return 1 + varint_size(body) + body
     return len(encode_frame(frame, last))
 
 

@@ -58,7 +58,12 @@ class PacketPairs:
         found = self._found
         if len(found) < least or found[-least][0] < now - age:
             return None
-        return min([found[-back][1] for back in range(1, least + 1)])
+        rate = found[-1][1]
+        for back in range(2, least + 1):
+            earlier = found[-back][1]
+            if earlier < rate:
+                rate = earlier
+        return rate
 
     def forget(self) -> None:
         """The path is another one."""

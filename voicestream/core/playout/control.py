@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -147,11 +148,18 @@ class StretchControl:
             early: How much earlier than its neighbours the frame was sent; that much is not delay.
         """
         since = max(now - WINDOW_UNITS, self._changed_at)
-        calls = [call for call in self._calls if call.time >= since]
-        if not calls:
+        least, held = math.inf, math.inf
+        for call in reversed(self._calls):
+            if call.time < since:
+                break
+            if call.slack < least:
+                least = call.slack
+            if call.held < held:
+                held = call.held
+        if least == math.inf:
             return 0.0
-        slack = self.slack = min([call.slack for call in calls]) - base
-        free = min([call.held for call in calls]) % self.grain
+        slack = self.slack = least - base
+        free = held % self.grain
         self.distance = abs(slack - (spread if slack < spread else target))
         if slack < spread:
             if now < self._no_expansion_before:
@@ -160,8 +168,9 @@ class StretchControl:
             return min(steps * self.grain - free, float(STEP_UNITS), max(1.0, frame_units / 2))
         if now - self._changed_at < SETTLE_UNITS:
             return 0.0
-        wait = min([call.wait for call in self._calls])
-        surplus = min(slack - target - UPPER_MARGIN, wait - WAIT_MARGIN)
+        surplus = slack - target - UPPER_MARGIN
+        if surplus >= 0:
+            surplus = min(surplus, min([call.wait for call in self._calls]) - WAIT_MARGIN)
         excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - early - CUT_RESERVE
         if excess < MIN_CUT_UNITS:
             return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -60,6 +61,12 @@ class DelayEstimator:
     Args:
         start_units: Target before anything is known.
         ceiling_units: Largest target.
+
+    Attributes:
+        ceiling: Largest target.
+        spread: Delay behind the quickest that is worth waiting for, without margin.
+        needed: Delay behind the quickest with less than which it is lengthened: what was only supposed is not taken so exactly.
+        target: Delay behind the quickest to play at: the spread and a margin, at most the ceiling.
     """
 
     def __init__(self, start_units: float, ceiling_units: int) -> None:
@@ -77,32 +84,20 @@ class DelayEstimator:
         self._observed = 0.0
         self._next_update = 0.0
         self._spread = 0.0
+        self._settle_target()
 
     @property
     def base(self) -> float | None:
         """Delay of the quickest recent frame; None before the first."""
         return self._quickest.value
 
-    @property
-    def spread(self) -> float:
-        """Delay behind the quickest that is worth waiting for, without margin."""
-        return min(float(self.ceiling), max(self._spread, self._supposed))
-
-    @property
-    def needed(self) -> float:
-        """Delay behind the quickest with less than which it is lengthened: what was only supposed is not taken so exactly."""
-        return min(float(self.ceiling), max(self._spread, self._supposed - START_TOLERANCE_UNITS))
-
-    @property
-    def _supposed(self) -> float:
-        """What is left of the delay supposed in the beginning."""
-        fade = 1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS)
-        return self._start * fade
-
-    @property
-    def target(self) -> float:
-        """Delay behind the quickest to play at: the spread and a margin, at most the ceiling. VS-16-2"""
-        return min(float(self.ceiling), self.spread + MARGIN_UNITS)
+    def _settle_target(self) -> None:
+        """What follows from the spread that was measured, and from what is left of the delay supposed in the beginning."""
+        ceiling = float(self.ceiling)
+        supposed = self._start * (1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS))
+        self.spread = min(ceiling, max(self._spread, supposed))
+        self.needed = min(ceiling, max(self._spread, supposed - START_TOLERANCE_UNITS))
+        self.target = min(ceiling, self.spread + MARGIN_UNITS)  # VS-16-2
 
     def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, *, talkspurt_start: bool, repaired: bool) -> float:
         """Take the arrival of a live frame.
@@ -131,6 +126,7 @@ class DelayEstimator:
             self._realign(delay, None if send_time is None else send_time - end_pts)
         self._samples.append(_Sample(self._position, arrival, delay, self._quickest.push(self._position, delay), units, repaired))
         self._observed += units
+        self._settle_target()
         self._commit(self._position - WINDOW_UNITS)
         return early
 
@@ -180,15 +176,18 @@ class DelayEstimator:
         recent: list[tuple[int, float]] = []
         peak = -min(self._peak.value or 0.0, self._repair_peak.value or 0.0)
         if base is not None:
-            bucket = self._histogram.bucket
+            ceiling = self.ceiling
             for sample in self._samples:
                 before = sample.quickest_before
                 behind = sample.delay - (base if base > before else before)
-                recent.append((bucket(behind), sample.units * (REPAIR_FACTOR if sample.repaired else 1.0)))
+                # The histogram's bucket, without a call for each of a hundred.
+                bucket = 0 if behind <= 0 else math.ceil(behind) if behind <= ceiling else ceiling + 1
+                recent.append((bucket, sample.units * REPAIR_FACTOR if sample.repaired else float(sample.units)))
                 if behind > peak:
                     peak = behind
         best = self._histogram.best_delay(recent, RECENT_FACTOR, round(self._spread + 0.49))
         self._spread = min(float(best), peak)
+        self._settle_target()
         return True
 
     def _advance(self, arrival: float) -> None:

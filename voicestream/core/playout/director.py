@@ -154,21 +154,23 @@ class Director:
         return self._play(front)
 
     def _play(self, front: Entry) -> Pending:
-        frame = self._intake.take().frame
+        intake, control, now = self._intake, self._control, self._now
+        frame = intake.take().frame
         held, arrival = self._ticks.held, front.arrival * UNITS_PER_SECOND
-        account, delay = self._intake.account, self._intake.delay
-        account.jitter_buffer_delay += frame.units * (self._now - arrival + held) / UNITS_PER_SECOND
-        account.jitter_buffer_target_delay += frame.units * delay.target / UNITS_PER_SECOND
-        account.jitter_buffer_emitted_units += frame.units
+        account, delay = intake.account, intake.delay
+        units, base = frame.units, delay.base
+        account.jitter_buffer_delay += units * (now - arrival + held) / UNITS_PER_SECOND
+        account.jitter_buffer_target_delay += units * delay.target / UNITS_PER_SECOND
+        account.jitter_buffer_emitted_units += units
         change = 0
         late = self._credit > 0
         merging = self._run.units > 0
-        if not self._intake.gate.is_ahead(frame.pts) and delay.base is not None:  # VS-4.8-1 VS-16-3
+        if base is not None and not intake.gate.is_ahead(frame.pts):  # VS-4.8-1 VS-16-3
             if late:
-                self._control.moved(self._now)
-            self._control.observe(self._now, self._now - front.end, held, self._now - arrival)
+                control.moved(now)
+            control.observe(now, now - front.end, held, now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
-                change = round(self._control.correction(self._now, delay.base, delay.needed, delay.target, frame.units, front.early))
+                change = round(control.correction(now, base, delay.needed, delay.target, units, front.early))
         if self._run.units:
             self._end_run()
         self._credit = 0.0

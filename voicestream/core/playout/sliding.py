@@ -18,16 +18,18 @@ class SlidingMin:
 
     def push(self, position: float, value: float) -> float:
         """Add `value` at `position`; returns the least now."""
-        while self._items and self._items[-1][1] >= value:
-            self._items.pop()
-        self._items.append((position, value))
+        items = self._items
+        while items and items[-1][1] >= value:
+            items.pop()
+        items.append((position, value))
         self.expire(position)
-        return self._items[0][1]
+        return items[0][1]
 
     def expire(self, position: float) -> None:
         """Forget what lies more than the span before `position`."""
-        while self._items and self._items[0][0] < position - self._span:
-            self._items.popleft()
+        items, since = self._items, position - self._span
+        while items and items[0][0] < since:
+            items.popleft()
 
     def restart(self) -> None:
         """Forget all values."""
