@@ -37,9 +37,15 @@ def test_the_bitrate_is_back_soon_after_the_path(reports: list[BreakReport]) -> 
     assert all(rates[2] >= 0.9 * rates[0] for rates in after), f"before, 2, 4 and 8 s after: {after}"
 
 
+def test_after_a_short_break_with_a_clear_a_reader_holds_back_nothing_for_later_losses() -> None:
+    report = run_break(break_plan(1050))
+    assert report.survived, report.notes
+    assert report.stray < 20, report
+
+
 def test_the_command_prints_the_figures(reports: list[BreakReport], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--count", "1", "--seed", "9001", "--longest", "1"]) == 0
+    assert main(["--count", "2", "--seed", "9001", "--longest", "1", "--part", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "went on in the same session: 1 of 1 (100.0 %)" in printed
+    assert printed.index("went on in the same session: 1 of 1 (100.0 %)") < printed.index("went on in the same session: 2 of 2")
     assert "duplicated 0, out of order 0, altered 0" in printed
     assert summary(reports)[1].startswith("went on in the same session")

@@ -6,6 +6,7 @@ from collections import deque
 from typing import Final, NamedTuple, Protocol
 
 from voicestream.config import UNITS_PER_SECOND
+from voicestream.core.timeline import MAX_PTS
 from voicestream.media import MediaFrame, SourceKind
 
 __all__ = ["KEPT_UNITS", "Delivery", "LivePlayout", "OrderedSink"]
@@ -53,7 +54,7 @@ class OrderedSink(Protocol):
     @property
     def next_pts(self) -> int: ...
     def insert(self, frame: MediaFrame, now: float) -> None: ...
-    def hold_gaps(self, until: float) -> None: ...
+    def hold_gaps(self, until: float, before_pts: int = ...) -> None: ...
     def release_gap(self) -> None: ...
     def narrows_gap(self, pts: int) -> bool: ...
     def clear(self, from_pts: int | None = ..., to_pts: int | None = ..., number: int | None = ...) -> int: ...
@@ -84,6 +85,7 @@ class Delivery:
         "_heard_at",
         "_kept",
         "_kept_units",
+        "_missed_to",
         "_patience",
         "_step",
         "dropped",
@@ -104,6 +106,7 @@ class Delivery:
         self._patience: float | None = None
         self._heard_at = 0.0
         self._step = FIRST_PATIENCE
+        self._missed_to: int | None = 0
 
     @property
     def attached(self) -> bool:
@@ -140,20 +143,32 @@ class Delivery:
         heard = None if self.ordered is None else self.ordered.clear(0, to_pts, number)
         return heard if self.playout is None else self.playout.clear(from_pts, to_pts, number)
 
-    def catch_up(self, now: float, longest: float, *, resumed: bool = False) -> None:
-        """After a break what is missing comes by and by, for so many seconds at most; oldest first on a `resumed` session."""
-        self._step = CATCH_UP_PATIENCE if resumed else FIRST_PATIENCE
+    def catch_up(self, now: float, longest: float, to_pts: int | None = None) -> None:
+        """After a break what is missing comes by and by, oldest first on a resumed session.
+
+        Args:
+            now: Monotonic seconds.
+            longest: Seconds that it takes at most.
+            to_pts: What lies before it is missing because of the break; None on a resumed session, where the next live audio tells.
+        """
+        self._step = CATCH_UP_PATIENCE if to_pts is None else FIRST_PATIENCE
+        self._missed_to = None if to_pts is None else max(self._missed_to or 0, to_pts)
         self._catching_until = max(self._catching_until, now + longest)
         self._patience = FIRST_PATIENCE
         self._heard_at = now
+        self._hold(now)
+
+    def _hold(self, now: float) -> None:
         if self.ordered is not None:
-            self.ordered.hold_gaps(now + DEAD_PATIENCE)
+            self.ordered.hold_gaps(now + DEAD_PATIENCE, MAX_PTS if self._missed_to is None else self._missed_to)
 
     def _wait(self, patience: float, pts: int, now: float, kind: SourceKind) -> None:
         """Something has come since a break. Time in which nothing comes does not count: the path is dead again."""
         patience -= min(now - self._heard_at, STILL_ALIVE)
         self._heard_at = now
-        if self.ordered is None or now >= self._catching_until:
+        if self._missed_to is None and kind is SourceKind.AUDIO:
+            self._missed_to = pts
+        if self.ordered is None or now >= self._catching_until or self._has_all:
             self._patience = None
             if self.ordered is not None:
                 self.ordered.release_gap()
@@ -164,7 +179,13 @@ class Delivery:
             self.ordered.release_gap()
             patience = self._step
         self._patience = patience
-        self.ordered.hold_gaps(now + DEAD_PATIENCE)
+        self._hold(now)
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether nothing is missing any more of what the break has swallowed; what a clear has voided is not."""
+        void_to = 0 if self._cleared is None else self._cleared[0]
+        return self._missed_to is not None and max(self.wanted_from, void_to) >= self._missed_to
 
     def replay(self, frame: MediaFrame, now: float) -> None:
         """Hand over a frame that was delivered before, to those who asked for it."""

@@ -111,6 +111,7 @@ class Receiver:
         if self.played.finish_pts is not None and pts >= self.played.finish_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         older_end = self.media.end_pts
+        wanted_from = self.wanted_from
         if not self.media.add(pts, units):
             self._again(frame, pts, units, kind, now)
             return None
@@ -126,11 +127,11 @@ class Receiver:
         self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
         if kind is SourceKind.AUDIO:
             if not frame.talkspurt_start and (
-                now - (self.counts.newest_at or now) > BREAK_SILENCE or (self.counts.talking and pts - older_end >= BREAK_UNITS)
+                now - (self.counts.newest_at or now) > BREAK_SILENCE or (self.counts.talking and pts - wanted_from >= BREAK_UNITS)
             ):
                 # The path was dead. Either the session is about to be resumed, or what is missing comes when it is asked for.
                 self.counts.break_at = now
-                self.delivery.catch_up(now, BREAK_PATIENCE)
+                self.delivery.catch_up(now, BREAK_PATIENCE, pts)
             self.counts.newest_at = now
             self.counts.talking = not frame.talkspurt_end
         media = MediaFrame(
@@ -188,6 +189,11 @@ class Receiver:
         )
         self.delivery.replay(media, now)
 
+    @property
+    def wanted_from(self) -> int:
+        """Where media that is still to come and is wanted begins: what a clear has voided is not missed."""
+        return max(self.media.end_pts, self.clears.to_pts)
+
     def patience(self, now: float) -> float:
         """Seconds that what is missing before the newest media is still worth asking for, if a break has swallowed it."""
         return BREAK_PATIENCE if self.counts.break_at == now and self.delivery.ordered is not None else 0.0
@@ -198,7 +204,7 @@ class Receiver:
         """What this end has of the track, or wants no more (VS-11.3-11)."""
         delivery, media = self.delivery, self.media
         holes = media.holes(max(self.clears.to_pts, delivery.wanted_from))
-        next_pts = holes[0][0] if holes else media.end_pts
+        next_pts = holes[0][0] if holes else self.wanted_from
         ranges = _between(holes, media.end_pts)
         if delivery.is_live and self.counts.newest_at is not None:
             # The far end's media time has gone on; what is older than the lookahead by then is too late.
@@ -214,7 +220,7 @@ class Receiver:
 
     def resumed(self, now: float) -> None:
         """On a new connection, wait for what comes again, and say what the far end may not know."""
-        self.delivery.catch_up(now, CATCH_UP_SLACK + self._hub.peer.retain_ms / 1000, resumed=True)
+        self.delivery.catch_up(now, CATCH_UP_SLACK + self._hub.peer.retain_ms / 1000)
         if not self.clears.answered:
             to_pts = self.clears.to_pts
             self._hub.send(
@@ -281,9 +287,9 @@ class Receiver:
         if finish.pts < self.media.end_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         self.played.finish_pts = finish.pts
-        if self.counts.talking and finish.pts - self.media.end_pts >= BREAK_UNITS:
+        if self.counts.talking and finish.pts - self.wanted_from >= BREAK_UNITS:
             self.counts.break_at = now
-            self.delivery.catch_up(now, BREAK_PATIENCE)
+            self.delivery.catch_up(now, BREAK_PATIENCE, finish.pts)
         self.counts.talking = False
         self.delivery.finish(finish.pts)
         self._hub.events.put(RemoteFinished(track=self.track.track_id, pts=finish.pts))

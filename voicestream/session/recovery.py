@@ -104,7 +104,7 @@ class Recovery:
         self.counts = RecoveryCounts()
         self.outgoing: dict[int, OutgoingRecovery] = {}
         self.incoming: dict[int, IncomingRecovery] = {}
-        self._questions: dict[int, MissingFrame] = {}
+        self._questions: dict[int, tuple[tuple[int, int], ...]] = {}
 
     def open(self, *, sent: Iterable[int], received: Iterable[int]) -> None:
         """Set up the tracks that this end sends and receives."""
@@ -321,8 +321,11 @@ class Recovery:
         return self.incoming[frame.track].decoder.repair(Repair(key=frame.key, window=window, symbol=frame.symbol))
 
     def voided(self, track: int, to_pts: int) -> None:
-        """A clear: what lies before `to_pts` is not missed."""
+        """A clear: what lies before `to_pts` is not missed, nor asked for."""
         self.incoming[track].missing.clear(to_pts)
+        wanted = [(max(first, to_pts), first + units) for first, units in self._questions.pop(track, ()) if first + units > to_pts]
+        if wanted:
+            self._questions[track] = tuple((first, end - first) for first, end in wanted)
 
     def asking(self, now: float, rtt: float | None) -> bool:
         """Whether there is something to ask the far end for now."""
@@ -333,18 +336,20 @@ class Recovery:
             due = into.missing.due(now, rtt or ASSUMED_RTT)
             self._record_given_up(track, into, given_up, now, "too late to ask")
             if due:
-                self._questions[track] = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in due))
+                self._questions[track] = due
                 self._hub.record(now, "recovery:asked", track=track, ranges=[list(one) for one in due], reason="missing, and in time")
         return bool(self._questions)
 
     def questions(self, room: int) -> list[MissingFrame]:
         """The questions that fit into so many bytes; they are asked with that."""
         found: list[MissingFrame] = []
-        for track, question in list(self._questions.items()):
+        for track, ranges in list(self._questions.items()):
+            question = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in ranges))
             size = frame_size(question)
             if size <= room:
                 room -= size
-                found.append(self._questions.pop(track))
+                found.append(question)
+                del self._questions[track]
         return found
 
     def next_timer(self, rtt: float | None) -> float | None:

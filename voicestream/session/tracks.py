@@ -120,7 +120,7 @@ class Tracks:
         """FINISH."""
         receiver = self.incoming(message.track)
         receiver.on_finish(message, now)
-        self.recovery.ended(message.track, receiver.media.end_pts, message.pts, now, patience=receiver.patience(now))
+        self.recovery.ended(message.track, receiver.wanted_from, message.pts, now, patience=receiver.patience(now))
 
     def on_finished(self, message: wire.Finished, now: float) -> None:
         """FINISHED."""
@@ -132,7 +132,7 @@ class Tracks:
         """A coded frame, the first time or again; and whatever repairs bring back with its help."""
         receiver = self.incoming(frame.track)
         kind = SourceKind.RETRANSMISSION if type(frame) is RetransmissionFrame else SourceKind.AUDIO
-        older_end = receiver.media.end_pts
+        older_end = receiver.wanted_from
         clears = receiver.clears.number
         media = receiver.on_media(frame, kind, now, send_time)
         if receiver.clears.number > clears:  # it has overtaken its clear
@@ -173,7 +173,7 @@ class Tracks:
                 talkspurt_start=start,
                 talkspurt_end=end,
             )
-            older_end = receiver.media.end_pts
+            older_end = receiver.wanted_from
             try:
                 media = receiver.on_media(frame, SourceKind.REPAIR, now, send_time)
             except ProtocolError:

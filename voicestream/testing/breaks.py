@@ -80,6 +80,16 @@ def failures(reports: Sequence[BreakReport]) -> list[str]:
     return found
 
 
+def _collect(reports: list[BreakReport], done: Iterable[BreakReport], options: argparse.Namespace, began: float) -> None:
+    """Take the reports as they come, and print failures at once and the figures of every part: a run may be cut off."""
+    for report in done:
+        reports.append(report)
+        for line in failures([report]):
+            print(line, flush=True)
+        if len(reports) % options.part == 0 and len(reports) < options.count:
+            print(f"--- so far, {time.monotonic() - began:.0f} s", *summary(reports), sep="\n", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit status, 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m voicestream.testing.breaks", description=__doc__)
@@ -87,14 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first; the others have the numbers that follow (default 1)")
     parser.add_argument("--longest", type=float, default=60.0, help="seconds of the longest break (default 60)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--part", type=int, default=25, help="print the figures so far after every so many calls (default 25)")
     options = parser.parse_args(arguments)
     began = time.monotonic()
+    reports: list[BreakReport] = []
     tasks = [(options.seed + number, options.longest) for number in range(options.count)]
     if options.jobs > 1:
         with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-            reports = list(pool.imap(_run, tasks, chunksize=1))
+            _collect(reports, pool.imap(_run, tasks, chunksize=1), options, began)
     else:
-        reports = [_run(task) for task in tasks]
+        _collect(reports, map(_run, tasks), options, began)
     print("\n".join([*failures(reports), *summary(reports), f"{time.monotonic() - began:.0f} s"]))
     survived = sum(report.survived for report in reports) / len(reports)
     wrong = sum(report.duplicated + report.disordered + report.altered for report in reports)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from voicestream.config import PlayoutConfig
-from voicestream.core.playout import OrderedReader, Playout
+from voicestream.core.playout import Gap, OrderedReader, Playout
 from voicestream.media import MediaFrame, SourceKind
 from voicestream.session.delivery import MAX_KEPT, Delivery
 
@@ -63,3 +63,42 @@ def test_the_real_playout_and_reader_can_be_attached() -> None:
     delivery.clear(0, 24, 1)
     delivery.finish(24)
     assert reader.held_frames == 0
+
+
+def reading(*events: tuple[float, int, SourceKind], to_pts: int | None, clear: int = 0) -> tuple[Delivery, OrderedReader, float]:
+    """A delivery that has read up to 80, and lost what follows in a break; frames come at times, 20 ms each."""
+    delivery, reader = Delivery(), OrderedReader(150)
+    delivery.attach_ordered(reader)
+    for pts in range(0, 80, 8):
+        delivery.insert(frame(pts), 1.0, SourceKind.AUDIO, None)
+    while reader.next(1.0) is not None:
+        pass
+    delivery.catch_up(2.0, 10.0, to_pts)
+    for at, pts, kind in events:
+        delivery.insert(frame(pts), at, kind, None)
+    if clear:
+        delivery.clear(0, clear, 1)
+    return delivery, reader, max(at for at, _, _ in events)
+
+
+def test_what_a_break_has_swallowed_is_waited_for() -> None:
+    _, reader, now = reading((2.0, 160, SourceKind.AUDIO), to_pts=160)
+    assert reader.next(now + 1.0) is None
+
+
+def test_a_loss_after_a_break_is_waited_for_no_longer_than_any_other() -> None:
+    events = [(2.0, 160, SourceKind.AUDIO), (2.04, 176, SourceKind.AUDIO)]
+    events += [(2.1, pts, SourceKind.RETRANSMISSION) for pts in range(80, 160, 8)]
+    for to_pts in (160, None):
+        _, reader, now = reading(*events, to_pts=to_pts)
+        given = [reader.next(now + 0.3) for _ in range(13)]
+        assert given[-2:] == [Gap(168, 176), frame(176)], f"to_pts {to_pts}: {given[-2:]}"
+
+
+def test_media_that_a_clear_has_voided_is_not_waited_for_after_a_break() -> None:
+    delivery, reader, now = reading((2.0, 160, SourceKind.AUDIO), to_pts=160, clear=168)
+    for pts in (176, 184):  # what followed the clear directly is lost
+        after = MediaFrame(pts=pts, units=8, payload=b"x", clear_number=1)
+        delivery.insert(after, now, SourceKind.AUDIO, None)
+    assert reader.next(now) is None
+    assert reader.next(now + 0.2) == Gap(168, 176)

@@ -15,7 +15,7 @@ from voicestream.core.resume import ResumeToken, TokenSealer
 from voicestream.errors import ProtocolError, StateError
 from voicestream.events import Cleared, Closed, EventReceived, Finished, PathLost, Resumed, ResumeReceived
 from voicestream.session import ServerSession
-from voicestream.wire.frame_values import AudioFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AudioFrame, MissingFrame, RetransmissionFrame
 
 from .conftest import KEY, Pair, entropy, frame
 
@@ -355,6 +355,49 @@ def test_a_clear_and_a_finish_said_in_a_break_hold_after_it() -> None:
     pair.run(1.0)
     assert len(pair.of("client", Finished)) == 1
     assert not pair.of("server", Closed)
+
+
+@pytest.mark.parametrize("outgoing", [True, False])
+def test_media_that_a_clear_has_voided_is_neither_asked_for_nor_sent_after_a_break_nor_waited_for(outgoing: bool) -> None:
+    # VS-8.1-2, VS-11.3-11
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 0.5, reader)
+    pair.cut()
+    say(pair, 1.0, reader)
+    before = len(pair.sent["client"])
+    if outgoing:
+        pair.client.clear(pair.now, outgoing=True)
+    else:
+        pair.server.clear(pair.now, outgoing=False)
+    said_before = pair.client.send_frame(frame(), pair.now)
+    pair.resume()
+    pair.run(0.1)
+    first = pair.client.send_frame(frame(7), pair.now)
+    say(pair, 0.6, reader)
+    void_to = pair.server.receivers[0].clears.to_pts
+    assert void_to > 400, "the clear has arrived"
+    assert reader[2] == []
+    assert [pts for pts in reader[1] if pts >= 200][0] == (said_before if outgoing else first)
+    assert reader[1][-1] > first + 160, "nothing was held back"
+    asked = [one for datagram in pair.sent["server"] for one in datagram.frames if isinstance(one, MissingFrame)]
+    assert asked == []
+    again = [one.pts for datagram in pair.sent["client"][before:] for one in datagram.frames if isinstance(one, RetransmissionFrame)]
+    if outgoing:
+        assert [pts for pts in again if pts < void_to] == []
+
+
+def test_what_is_held_reaches_to_the_end_of_a_clear() -> None:
+    pair = BreakingPair()
+    pair.open()
+    say(pair, 0.5)
+    pair.client.skip(80)
+    pair.client.clear(pair.now, outgoing=True)
+    pair.run(0.1)
+    receiver = pair.server.receivers[0]
+    assert receiver.clears.to_pts == 280
+    assert receiver.held(pair.now).next_pts == 280
 
 
 def test_a_finish_whose_confirmation_got_lost_is_said_again_and_confirmed_again() -> None:

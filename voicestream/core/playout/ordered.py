@@ -83,6 +83,7 @@ class OrderedReader:
         self._released_to = -1
         self._waiting_since: float | None = None
         self._hold_until = float("-inf")
+        self._hold_before = 0
         self._now = float("-inf")
         self._finish_seen = float("-inf")
 
@@ -138,9 +139,15 @@ class OrderedReader:
             return self._deadline() if waits and len(self._buffer) < self._max_frames else front.arrival
         return None if self._gate.finish is None or self.finished else self._end_deadline()
 
-    def hold_gaps(self, until: float) -> None:
-        """Declare no gap before `until` (monotonic seconds): what is missing is on its way, for example after a resume."""
+    def hold_gaps(self, until: float, before_pts: int = MAX_PTS) -> None:
+        """Declare no gap before `until` (monotonic seconds): what is missing is on its way, for example after a resume.
+
+        Args:
+            until: Monotonic seconds.
+            before_pts: Holds for what is missing before this pts; what is lost later is waited for no longer than usual.
+        """
         self._hold_until = max(self._hold_until, until)
+        self._hold_before = before_pts
         self._released_to = -1 if self._released_to == MAX_PTS else self._released_to
 
     def release_gap(self) -> None:
@@ -217,11 +224,16 @@ class OrderedReader:
         if self._waiting_since is None:
             self._waiting_since = self._buffer.earliest_arrival()
         deadline, front = self._waiting_since + self._patience, self._front()
-        return deadline if front is None or front.pts <= self._released_to else max(deadline, self._hold_until)
+        return deadline if front is None or front.pts <= self._released_to or not self._holds else max(deadline, self._hold_until)
+
+    @property
+    def _holds(self) -> bool:
+        """Whether what is missing next is held on to. What a clear has voided is not missing."""
+        return max(self.next_pts, self._void_to) < self._hold_before
 
     def _end_deadline(self) -> float:
         deadline = self._finish_seen + self._patience
-        return deadline if self._released_to == MAX_PTS else max(deadline, self._hold_until)
+        return deadline if self._released_to == MAX_PTS or not self._holds else max(deadline, self._hold_until)
 
     def _gap(self, from_pts: int, to_pts: int) -> Gap:
         self._next = to_pts

@@ -79,13 +79,16 @@ class MissingTracker:
             if piece.first < pts:
                 kept.append(replace(piece, units=pts - piece.first))
             if end < piece_end:
-                later = (end - piece.first) / UNITS_PER_SECOND
-                kept.append(replace(piece, first=end, units=piece_end - end, deadline=piece.deadline + later))
+                kept.append(_rest(piece, end))
         self._pieces = kept[-MAX_PIECES:]
 
     def clear(self, before_pts: int) -> None:
-        """What lies before a pts is void."""
-        self._pieces = [piece for piece in self._pieces if piece.first >= before_pts]
+        """What lies before a pts is void; the rest of a piece that reaches beyond it is missed as before."""
+        self._pieces = [
+            piece if piece.first >= before_pts else _rest(piece, before_pts)
+            for piece in self._pieces
+            if piece.first + piece.units > before_pts
+        ]
 
     def due(self, now: float, rtt: float) -> tuple[tuple[int, int], ...]:
         """(first pts, units) of what to ask for now. What cannot come in time any more is given up."""
@@ -112,3 +115,9 @@ class MissingTracker:
     @staticmethod
     def _ask_at(piece: _Piece, rtt: float) -> float:
         return piece.since + REORDER_PATIENCE if piece.asked_at is None else piece.asked_at + rtt + ANSWER_SLACK
+
+
+def _rest(piece: _Piece, first: int) -> _Piece:
+    """What is left of a piece from a pts on, which is played that much later."""
+    later = first - piece.first
+    return replace(piece, first=first, units=piece.units - later, deadline=piece.deadline + later / UNITS_PER_SECOND)

@@ -121,6 +121,26 @@ def test_gaps_are_held_while_media_are_on_their_way() -> None:
     assert drain(reader, 5.0) == [(8, 16), 16]
 
 
+def test_gaps_are_held_only_for_what_is_missing_before_the_pts_that_is_named() -> None:
+    reader = reader_with(0, 16, 32)
+    drain(reader, 0.0)
+    reader.hold_gaps(5.0, 16)
+    assert drain(reader, 4.9) == []
+    reader.insert(frame(8), 4.9)
+    assert drain(reader, 4.9) == [8, 16, (24, 32), 32]
+
+
+def test_no_gap_is_held_for_what_a_clear_has_voided() -> None:
+    reader = reader_with(0, 16)
+    drain(reader, 0.0)
+    reader.hold_gaps(5.0, 40)
+    reader.clear(0, 40, 1)
+    reader.insert(MediaFrame(pts=48, units=8, payload=b"x", clear_number=1), 1.0)
+    assert drain(reader, 1.0) == []
+    assert reader.next_timer() == 1.1
+    assert drain(reader, 1.2) == [(40, 48), 48]
+
+
 def test_a_clear_without_arguments_forgets_what_is_held() -> None:
     reader = reader_with(0, 16)
     drain(reader, 0.0)

@@ -52,6 +52,13 @@ def test_what_arrives_is_no_longer_missed_and_a_piece_may_be_cut_in_two() -> Non
     assert len(missing) == 0
 
 
+def test_a_clear_leaves_of_a_piece_what_lies_beyond_its_end() -> None:
+    missing = MissingTracker()
+    missing.hole(80, 80, 0.0, 1.0)
+    missing.clear(120)
+    assert missing.due(0.1, 0.04) == ((120, 40),)
+
+
 def test_a_clear_ends_the_search_and_the_pieces_are_bounded() -> None:
     missing = MissingTracker()
     for i in range(MAX_PIECES + 5):
