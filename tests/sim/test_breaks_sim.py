@@ -43,6 +43,11 @@ def test_after_a_short_break_with_a_clear_a_reader_holds_back_nothing_for_later_
     assert report.stray < 20, report
 
 
+def test_events_come_after_a_break_in_which_the_answer_to_the_resume_was_lost() -> None:
+    report = run_break(break_plan(2084, longest_s=4.0))
+    assert report.survived, report.notes
+
+
 def test_the_command_prints_the_figures(reports: list[BreakReport], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--count", "2", "--seed", "9001", "--longest", "1", "--part", "1"]) == 0
     printed = capsys.readouterr().out

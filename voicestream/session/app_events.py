@@ -107,8 +107,14 @@ class AppEvents:
         for key, data, fin in early:
             self.receive(key, data, fin, now)
 
-    def restart(self, next_event: int | None, now: float) -> None:
-        """A new connection: send what the far end does not have, and forget what was half received.
+    def restart(self) -> None:
+        """A new connection: what came half on the old one is forgotten. What comes now may overtake the word that all goes on."""
+        self.inbox.restart()
+        self._early.clear()
+        self._stops.clear()
+
+    def resumed(self, next_event: int | None, now: float) -> None:
+        """All goes on: send what the far end does not have.
 
         Args:
             next_event: The ordered event that the far end expects next; None if it does not say.
@@ -119,9 +125,6 @@ class AppEvents:
         """
         wanted = self._next_order if next_event is None else next_event
         first = self.outbox.restart(wanted, now)
-        self.inbox.restart()
-        self._early.clear()
-        self._stops.clear()
         if wanted > self._next_order or wanted < 1:
             raise ProtocolError(ErrorCode.PARAMETER_ERROR, f"event {wanted} is not the next one")
         if wanted < (self._next_order if first is None else first):

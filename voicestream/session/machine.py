@@ -237,6 +237,7 @@ class Machine:
     def _restart(self, now: float) -> None:
         """What belongs to a connection begins anew; what belongs to the session goes on (specification section 11.3)."""
         self._link.restart(now)
+        self._events.restart()
 
     def _resumed(self, parameters: Parameters, now: float) -> None:
         """Both sides have agreed on the new connection.
@@ -248,7 +249,7 @@ class Machine:
         self._hub.counts.resumes += 1
         generation = None if self._grant is None else self._grant.generation
         self._hub.record(now, "session:resumed", generation=generation, resumes=self._hub.counts.resumes)
-        self._events.restart(parameters.next_event, now)
+        self._events.resumed(parameters.next_event, now)
         self._tracks.resumed(parameters.held, parameters.replay_ms or 0, now)
 
     def _on_settings(self, message: wire.Settings, now: float) -> None:

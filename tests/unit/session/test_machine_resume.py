@@ -14,7 +14,7 @@ from voicestream.core.playout import Gap, OrderedReader, Playout
 from voicestream.core.resume import ResumeToken, TokenSealer
 from voicestream.errors import ProtocolError, StateError
 from voicestream.events import Cleared, Closed, EventReceived, Finished, PathLost, Resumed, ResumeReceived
-from voicestream.session import ServerSession
+from voicestream.session import ClientSession, ServerSession
 from voicestream.wire.frame_values import AudioFrame, MissingFrame, RetransmissionFrame
 
 from .conftest import KEY, Pair, entropy, frame
@@ -315,6 +315,25 @@ def test_ordered_events_arrive_once_and_in_order_across_breaks_and_unordered_one
         assert len(unordered) == len(set(unordered)) == 60
 
 
+def test_events_that_overtake_the_answer_to_a_resume_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = BreakingPair()
+    pair.open()
+    pair.cut()
+    for number in range(3):
+        pair.server.send_event(b"%d" % number, pair.now, kind=1, ordered=number != 1)
+    pair.dial()
+    held: list[bytes] = []
+    monkeypatch.setattr(ClientSession, "receive_control", lambda _self, data, _now, _fin=False: held.append(data))
+    pair.run(0.1)
+    assert pair.client.state is State.RESUMING
+    assert pair.of("client", EventReceived) == []
+    monkeypatch.undo()
+    for data in held:
+        pair.client.receive_control(data, pair.now)
+    pair.run(0.1)
+    assert sorted(one.payload for one in pair.of("client", EventReceived)) == [b"0", b"1", b"2"]
+
+
 def test_an_event_that_is_kept_no_more_ends_the_session_instead_of_stalling_it() -> None:
     pair = BreakingPair()
     pair.open()
@@ -379,7 +398,7 @@ def test_media_that_a_clear_has_voided_is_neither_asked_for_nor_sent_after_a_bre
     void_to = pair.server.receivers[0].clears.to_pts
     assert void_to > 400, "the clear has arrived"
     assert reader[2] == []
-    assert [pts for pts in reader[1] if pts >= 200][0] == (said_before if outgoing else first)
+    assert next(pts for pts in reader[1] if pts >= 200) == (said_before if outgoing else first)
     assert reader[1][-1] > first + 160, "nothing was held back"
     asked = [one for datagram in pair.sent["server"] for one in datagram.frames if isinstance(one, MissingFrame)]
     assert asked == []
