@@ -32,9 +32,11 @@ def why_not() -> str | None:
         return "the laboratory needs root, for network namespaces"
     if shutil.which("ip") is None:
         return "the laboratory needs the command ip (Debian's iproute2)"
-    if not os.path.exists("/dev/net/tun"):
-        return "the laboratory needs /dev/net/tun"
-    return None
+    try:
+        with Hosts():
+            return None
+    except (OSError, subprocess.CalledProcessError) as error:  # a container may be root without the right to do this
+        return f"the laboratory may not make network namespaces and tun devices here ({error})"
 
 
 class Hosts:
@@ -87,7 +89,7 @@ class Hosts:
         for tun in self.tuns:
             os.close(tun)
         for space in self._spaces:
-            subprocess.run(["ip", "netns", "del", space], check=False)
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
         self._processes, self.tuns, self._spaces = [], [], []
 
 
@@ -104,7 +106,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _ip(words: str) -> None:
-    subprocess.run(["ip", *shlex.split(words)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ip", *shlex.split(words)], check=True, capture_output=True)
 
 
 def _open_tun(name: str) -> int:
