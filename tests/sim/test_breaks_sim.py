@@ -44,7 +44,7 @@ def test_after_a_short_break_with_a_clear_a_reader_holds_back_nothing_for_later_
 
 
 def test_events_come_after_a_break_in_which_the_answer_to_the_resume_was_lost() -> None:
-    report = run_break(break_plan(2084, longest_s=4.0))
+    report = run_break(break_plan(2099))
     assert report.survived, report.notes
 
 

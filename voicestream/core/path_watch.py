@@ -116,11 +116,14 @@ class PathWatch:
         self._dialling_until = None
 
     def hurry(self, now: float) -> None:
-        """The network is there again: the next dial need not wait, and one that was begun without it has had its time."""
+        """The network is there again: the next dial need not wait. One that is under way goes on if it has time enough left."""
         self._next_at = min(self._next_at, now)
         self._pause = FIRST_PAUSE
         if self._dialling_until is not None:
-            self._dialling_until = now
+            if self._dialling_until - now >= ATTEMPT_TIME / 2:
+                self._sure = True
+            else:
+                self._dialling_until = now
 
     def _begin(self, now: float, since: float) -> None:
         self.attempts = 0

@@ -10,6 +10,7 @@ from voicestream.quic.configuration import ClientTls, client_configuration, wind
 from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import CLIENT_ID_LENGTH, MAX_ID_LENGTH, random_ids
 from voicestream.quic.streams import SessionPort
+from voicestream.quic.vacancy import Pending
 from voicestream.quic.values import Address
 
 __all__ = ["ClientEndpoint"]
@@ -58,6 +59,8 @@ class ClientEndpoint:
             entropy=entropy,
             first_destination_id=route_token,
         )
+        # A session waits for this connection, and its path may come back at any time.
+        quic.hurries = isinstance(session, Pending)
         name = server or tls.server_name
         timeout = limits.handshake_timeout if handshake_timeout is None else handshake_timeout
         self.connection = Connection(quic, session, server=name, pin=tls.pin_bytes, handshake_timeout=timeout)

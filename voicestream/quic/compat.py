@@ -75,6 +75,14 @@ EARLY_CLOSE_REASON_BYTES: Final = 256
 logging.getLogger("quic").addHandler(logging.NullHandler())
 
 
+NO_CRYPTO_FRAME: Final = "Packet contains no CRYPTO frame"
+"""Words by which aioquic refuses a first packet that cannot be one; a test holds them against the installed version."""
+
+
+class _StrayPacketError(Exception):
+    """The first packet of a client does not begin a handshake."""
+
+
 class _NoPacer(QuicPacketPacer):
     """The session paces; a packet that reaches QUIC leaves."""
 
@@ -90,6 +98,7 @@ class VoiceQuic(WindowedQuic):
         datagrams_oversize: Datagrams refused because they do not fit in one packet of this path and peer.
         errors: Exceptions caught while a packet was handled.
         lone_acks: Packets that carried nothing but an ACK.
+        hurries: On a client: the handshake is repeated as often as a path that does not answer is probed.
     """
 
     def __init__(
@@ -110,6 +119,8 @@ class VoiceQuic(WindowedQuic):
         self._voice_ranges = 0
         self._voice_held_since: float | None = None
         self._voice_in_payload = False
+        self._voice_is_stray = False
+        self.hurries = False
         self.datagrams_blocked = 0
         self.datagrams_oversize = 0
         self.errors = 0
@@ -151,7 +162,10 @@ class VoiceQuic(WindowedQuic):
         self._voice_in_payload = True
         try:
             ack_eliciting, probing = super()._payload_received(context, plain, crypto_frame_required=crypto_frame_required)
-        except QuicConnectionError:
+        except QuicConnectionError as exc:
+            if crypto_frame_required and exc.reason_phrase == NO_CRYPTO_FRAME:
+                # The goodbye of a dial that was given up in a dead path, or a probe that has overtaken its ClientHello.
+                raise _StrayPacketError from exc
             raise
         except Exception as exc:
             self.errors += 1
@@ -186,6 +200,8 @@ class VoiceQuic(WindowedQuic):
                 if ranges > self._voice_ranges:
                     self._hasten_ack(now + ACK_DELAY)  # a new gap: the peer may have something to repeat
                 self._voice_ranges = ranges
+        except _StrayPacketError:
+            self._voice_is_stray = True
         except Exception as exc:
             self.errors += 1
             if self._voice_in_payload:
@@ -253,7 +269,7 @@ class VoiceQuic(WindowedQuic):
             # aioquic probes in Handshake packets alone, for which a server that is done has no keys any more. If a NAT has
             # rebound meanwhile, only a 1-RTT packet tells it where to send what confirms the handshake (RFC 9002 section 6.2.4).
             self.send_ping(0)
-        if self._handshake_confirmed:
+        if self._handshake_confirmed or self.hurries:
             base = self._loss.get_probe_timeout()
             while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(MAX_PROBE_INTERVAL, base):
                 self._loss._pto_count -= 1
@@ -317,8 +333,8 @@ class VoiceQuic(WindowedQuic):
 
     @property
     def has_begun(self) -> bool:
-        """Whether a packet of the peer has been authenticated."""
-        return self._state is not QuicConnectionState.FIRSTFLIGHT
+        """Whether a packet of the peer has been authenticated; on a server, one that begins a handshake."""
+        return self._state is not QuicConnectionState.FIRSTFLIGHT and not self._voice_is_stray
 
     @property
     def is_open(self) -> bool:

@@ -131,15 +131,17 @@ class ServerEndpoint:
             self.stats.ignored += 1
             return None
         connection = self._routes.get(preamble.destination_id)
+        is_new = connection is None
         if connection is None:
             connection = self._stranger(preamble, data, addr, now)
             if connection is None:
                 return None
         connection.receive_datagram(data, addr, now)
         if connection.has_begun:
+            self.stats.accepted += is_new
             self._settle(connection, now, timer=False)
             return connection
-        # Nothing in it could be authenticated: not worth a connection.
+        # Nothing in it could be authenticated, or it begins no handshake: not worth a connection, nor an answer.
         self.stats.ignored += 1
         self._forget(connection)
         return None
@@ -286,7 +288,6 @@ class ServerEndpoint:
         for cid in (preamble.destination_id, quic.host_cid):
             entry.ids.add(cid)
             self._routes[cid] = connection
-        self.stats.accepted += 1
         return connection
 
     def _send_retry(self, handler: QuicRetryTokenHandler, preamble: Preamble, addr: Address, now: float) -> None:

@@ -73,15 +73,25 @@ def test_a_hint_that_the_network_is_back_ends_the_pause() -> None:
     assert watch.dial_due(10.1)
 
 
-def test_a_lost_path_that_answers_again_is_resumed_at_once_on_a_new_connection() -> None:
+def test_a_lost_path_that_answers_again_is_resumed_by_the_dial_under_way() -> None:
     watch = PathWatch()
     watch.look(10.0, 0.0)
     watch.dialled(10.0)
-    assert not watch.look(10.5, None)
-    assert watch.timed_out(10.5), "what was dialled into the void is not waited for"
-    watch.failed(10.5)
-    assert watch.dial_due(10.5)
-    watch.dialled(10.5)
+    assert not watch.look(12.0, None)
+    assert not watch.timed_out(13.9)
+    watch.failed(14.0)
+    assert watch.state is PathState.CONNECTED, "the far end takes no new connection: the old path serves on"
+
+
+def test_a_lost_path_that_answers_when_a_dial_has_little_time_left_is_dialled_anew() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    watch.dialled(10.0)
+    assert not watch.look(12.1, None)
+    assert watch.timed_out(12.1)
+    watch.failed(12.1)
+    assert watch.dial_due(12.1)
+    watch.dialled(12.1)
     watch.resumed()
     assert watch.state is PathState.CONNECTED
     assert not watch.dial_due(99.0)

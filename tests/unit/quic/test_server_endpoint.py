@@ -8,7 +8,8 @@ import weakref
 from typing import Any
 
 import pytest
-from aioquic.quic.packet import encode_quic_version_negotiation
+from aioquic.quic.packet import QuicPacketType, encode_quic_version_negotiation
+from aioquic.quic.packet_builder import QuicPacketBuilder
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
@@ -314,3 +315,37 @@ def test_timers_that_are_due_together_can_be_seen_to_by_and_by(world: Any) -> No
     assert len(set(first)) == 2
     assert world.server.next_timer() <= later
     assert {*first, *world.server.handle_timer(later, 2)} == connections
+
+
+def stray(world: Any, payload: bytes) -> tuple[bytes, Any]:
+    """A padded Initial of a client whose ClientHello has not arrived, with the payload given; and that client."""
+    endpoint = world.client()
+    endpoint.connect(SERVER, world.now)
+    quic = endpoint.connection._quic
+    builder = QuicPacketBuilder(
+        host_cid=quic.host_cid,
+        peer_cid=quic._peer_cid.cid,
+        version=1,
+        is_client=True,
+        max_datagram_size=1200,
+        packet_number=7,
+    )
+    builder.start_packet(QuicPacketType.INITIAL, quic._cryptos_initial[1])
+    builder.start_frame(payload[0]).push_bytes(payload[1:] + bytes(1100))
+    packet: bytes = builder.flush()[0][0]
+    return packet, endpoint
+
+
+@pytest.mark.parametrize(("what", "payload"), [("goodbye of a dial that was given up", b"\x1c\x0c\0\0"), ("probe", b"\x01")])
+def test_a_first_packet_that_begins_no_handshake_is_neither_answered_nor_held_against_its_client(
+    world: Any, what: str, payload: bytes
+) -> None:
+    packet, endpoint = stray(world, payload)
+    address = world.clients[-1][1]
+    assert world.server.receive_datagram(packet, address, world.now) is None, what
+    assert (world.server.replies_to_send(), world.server.connections, world.server.stats.accepted) == ([], [], 0)
+    assert world.server.stats.ignored == 1
+    world.run(0.5)
+    assert endpoint.connection.is_up
+    assert endpoint.connection.connect_error is None
+    assert world.server.stats.accepted == 1
