@@ -269,7 +269,7 @@ class VoiceQuic(WindowedQuic):
             # aioquic probes in Handshake packets alone, for which a server that is done has no keys any more. If a NAT has
             # rebound meanwhile, only a 1-RTT packet tells it where to send what confirms the handshake (RFC 9002 section 6.2.4).
             self.send_ping(0)
-        if self._handshake_confirmed or self.hurries:
+        if self._handshake_confirmed or (self.hurries and not self._handshake_complete):
             base = self._loss.get_probe_timeout()
             while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(MAX_PROBE_INTERVAL, base):
                 self._loss._pto_count -= 1
