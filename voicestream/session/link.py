@@ -179,7 +179,7 @@ class Link:
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
             if len(out) == 1 and self._planner.wants_pair(now):
-                out.append(self._seal(recovery.companion(bundle, now), now))
+                out.append(self._seal(recovery.companion(bundle, now, plan.repair_interval), now))
 
     def _owed(self, now: float) -> list[bytes]:
         """Datagrams of what is owed after a break."""

@@ -119,6 +119,7 @@ class Recovery:
         """Put retransmissions and a repair before the audio of a datagram that leaves, and remember that audio."""
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
+            self._echo(out, bundle, now)
             if len(out.resends):
                 self._resend(out, bundle, now, headers=0)
             if plan.copy_bps:
@@ -134,16 +135,22 @@ class Recovery:
             out.newest_pts = frame.pts
             out.frames_since_repair += 1
 
-    def companion(self, bundle: Bundle, now: float) -> Bundle:
-        """What follows right behind a datagram of audio, to measure the path with something useful: see `redundant_frame`."""
+    def companion(self, bundle: Bundle, now: float, interval: int) -> Bundle:
+        """What follows right behind a datagram of audio, to measure the path with something useful.
+
+        A repair where the plan has any: the next one waits the longer for it. Else the frame before: see `redundant_frame`.
+        """
         track = bundle.sources[-1].track
         pair = Bundle()
+        if interval and self.budget.share and self._add_repair(self.outgoing[track], track, pair, now, "measures the path"):
+            self.budget.spend(Tool.PAIR, WIRE_OVERHEAD + HEADER_SIZE)
+            return pair
         frame = self.redundant_frame(track, bundle)
         if frame is None:
             return self.probe()
         pair.frames.append(frame)
         pair.size += frame_size(frame)
-        self.budget.spend(Tool.COPY, WIRE_OVERHEAD + pair.size)
+        self.budget.spend(Tool.PAIR, WIRE_OVERHEAD + pair.size)
         self._hub.record(now, "recovery:copy_sent", track=track, pts16=frame.pts, reason="measures the path")
         return pair
 
@@ -229,14 +236,26 @@ class Recovery:
             size = frame_size(frame)
             if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.RETRANSMISSION, size + headers):
                 return
-            out.resends.pop()
-            bundle.frames.insert(0, frame)
-            bundle.size += size
+            out.resends.pop(now)
             bundle.media.append((media.track, media.pts))
-            self.budget.spend(Tool.RETRANSMISSION, size + headers)
-            self.counts.retransmissions_sent += 1
+            self._send_again(frame, bundle, headers)
             self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=headers > 0, reason="asked for")
             headers = 0
+
+    def _echo(self, out: OutgoingRecovery, bundle: Bundle, now: float) -> None:
+        """What was sent again a moment ago rides on audio once more: if that was lost, this is quicker than the next question."""
+        for media in out.resends.echoes(now):
+            frame = retransmission(media)
+            size = frame_size(frame)
+            if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.REPAIR, size):
+                self._send_again(frame, bundle, 0)
+                self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=False, reason="once more")
+
+    def _send_again(self, frame: RetransmissionFrame, bundle: Bundle, headers: int) -> None:
+        bundle.frames.insert(0, frame)
+        bundle.size += frame_size(frame)
+        self.budget.spend(Tool.RETRANSMISSION, frame_size(frame) + headers)
+        self.counts.retransmissions_sent += 1
 
     def _is_silk(self, frame: MediaFrame) -> bool:
         """Whether the frame can carry an in-band copy: CELT has none."""
@@ -271,22 +290,26 @@ class Recovery:
         longest = max((len(frame.payload) for frame in bundle.sources), default=0)
         if not self.budget.allows(Tool.REPAIR, longest + 16):
             return
+        self._add_repair(out, track, bundle, now, "the budget allows it")
+
+    def _add_repair(self, out: OutgoingRecovery, track: int, bundle: Bundle, now: float, reason: str) -> bool:
         repair = out.encoder.repair(MAX_PIECES, oldest_pts=out.newest_pts - REPAIR_SPAN_UNITS)
         if repair is None:
-            return
+            return False
         frame = RepairFrame(
             track=track, key=repair.key, newest_pts=repair.window[0] & 0xFFFF, runs=runs_of(repair.window), symbol=repair.symbol
         )
         size = frame_size(frame)
         if bundle.size + size > self._hub.peer.max_datagram_size:
-            return
+            return False
         bundle.frames.insert(0, frame)
         bundle.size += size
         out.frames_since_repair = 0
         self.budget.spend(Tool.REPAIR, size)
         self.counts.repairs_sent += 1
         window = repair.window
-        self._hub.record(now, "recovery:repair_sent", track=track, newest_pts=window[0], frames=len(window), reason="the budget allows it")
+        self._hub.record(now, "recovery:repair_sent", track=track, newest_pts=window[0], frames=len(window), reason=reason)
+        return True
 
     # In
 

@@ -78,11 +78,13 @@ class RecoveryStats:
     """What was done against loss, in both directions.
 
     Attributes:
-        redundancy_share: Part of the bytes on the wire that repairs, copies, retransmissions and in-band copies of this end have taken.
+        redundancy_share: Part of the bytes on the wire that repairs, copies, retransmissions, in-band copies and pairs of this end have
+            taken.
         repair_bytes_sent: Bytes of repairs.
         retransmission_bytes_sent: Bytes of retransmissions, with the headers of datagrams that carry nothing else.
-        copy_bytes_sent: Bytes of copies.
+        copy_bytes_sent: Bytes of low-rate copies.
         inband_bytes_sent: Estimated bytes of the codec's in-band copies.
+        pair_bytes_sent: Bytes of frames sent twice right behind others, to measure the path with something useful.
         repairs_sent: Repairs that left.
         retransmissions_sent: Frames sent again.
         retransmissions_received: Frames that came as a retransmission and were still wanted.
@@ -101,6 +103,7 @@ class RecoveryStats:
     retransmission_bytes_sent: int = 0
     copy_bytes_sent: int = 0
     inband_bytes_sent: int = 0
+    pair_bytes_sent: int = 0
     repairs_sent: int = 0
     retransmissions_sent: int = 0
     retransmissions_received: int = 0
@@ -276,6 +279,7 @@ def _recovery(tracks: Tracks) -> RecoveryStats:
         retransmission_bytes_sent=budget.spent[Tool.RETRANSMISSION],
         copy_bytes_sent=budget.spent[Tool.COPY],
         inband_bytes_sent=budget.spent[Tool.INBAND],
+        pair_bytes_sent=budget.spent[Tool.PAIR],
         repairs_sent=counts.repairs_sent,
         retransmissions_sent=counts.retransmissions_sent,
         retransmissions_received=sum(receiver.counts.retransmissions for receiver in tracks.receivers.values()),

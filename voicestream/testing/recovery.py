@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from voicestream.config import PlayoutConfig, SessionConfig
 from voicestream.core.allocator import Allocator
-from voicestream.core.playout import Playout
+from voicestream.core.playout import Conceal, Decision, Playout
 from voicestream.core.recovery.choice import Choice
 from voicestream.events import PlanChanged
 from voicestream.media import MediaFrame, SourceKind
@@ -39,6 +39,13 @@ class _Tap(Playout):
     def __init__(self) -> None:
         super().__init__(PlayoutConfig())
         self.came: dict[int, list[tuple[float, SourceKind]]] = {}
+        self.helped: set[int] = set()  # pts of the frames out of which the one before was decoded, if they carry it
+
+    def next(self, now: float, held_units: float) -> Decision:
+        decision = super().next(now, held_units)
+        if isinstance(decision, Conceal) and decision.next_frame is not None:
+            self.helped.add(decision.next_frame.pts)
+        return decision
 
     def insert(self, frame: MediaFrame, now: float, *, kind: SourceKind = SourceKind.AUDIO, send_time: float | None = None) -> None:
         self.came.setdefault(frame.pts, []).append((now, kind))
@@ -81,7 +88,7 @@ class Outcome:
     @property
     def redundancy_share(self) -> float:
         """Redundancy as a part of the bytes on the wire."""
-        return sum(self.spent[name] for name in ("repair", "retransmission", "copy", "inband")) / max(1, self.spent["wire"])
+        return sum(self.spent[name] for name in ("repair", "retransmission", "copy", "inband", "pair")) / max(1, self.spent["wire"])
 
     @property
     def concealed_share(self) -> float:
@@ -133,8 +140,7 @@ def _account(outcome: Outcome, call: SessionCall, tap: _Tap, way_s: float) -> No
         first = next(((at, kind) for at, kind in came if kind is not SourceKind.COPY), None)
         if entry is None:
             inband = [plan.inband_fec_loss_percent for at, plan in plans if at <= frame.at + frame.units * 0.0025]
-            following = played.get(pts + frame.units)
-            if inband and inband[-1] and following is not None:
+            if inband and inband[-1] and pts + frame.units in tap.helped:
                 outcome.mended["in-band"] += 1
             else:
                 outcome.concealed += 1
@@ -150,6 +156,7 @@ def _account(outcome: Outcome, call: SessionCall, tap: _Tap, way_s: float) -> No
         retransmission=recovery.retransmission_bytes_sent,
         copy=recovery.copy_bytes_sent,
         inband=recovery.inband_bytes_sent,
+        pair=recovery.pair_bytes_sent,
         wire=client.session._tracks.recovery.budget.wire_bytes,
     )
 
@@ -161,13 +168,13 @@ def _hash(payload: bytes) -> bytes:
 def _row(name: str, outcome: Outcome) -> str:
     lost, wire = max(1, outcome.lost), max(1, outcome.spent["wire"])
     mended = "".join(f"{outcome.mended[tool] / lost:8.1%}" for tool in ("resent", "repair", "copy", "in-band"))
-    spent = "".join(f"{outcome.spent[tool] / wire:7.1%}" for tool in ("retransmission", "repair", "copy", "inband"))
+    spent = "".join(f"{outcome.spent[tool] / wire:7.1%}" for tool in ("retransmission", "repair", "copy", "inband", "pair"))
     return f"{name}{outcome.lost:6d}{mended}{outcome.concealed_share:10.2%} |{outcome.redundancy_share:7.1%}{spent}  {outcome.wrong}"
 
 
 def _table(seeds: list[int], seconds: float) -> None:
     print("                       of the lost frames, mended by                  | redundancy, part of the wire")
-    print("RTT ms  loss  burst  lost  resent  repair    copy in-band concealed |  whole resent repair  copy in-band  wrong")
+    print("RTT ms  loss  burst  lost  resent  repair    copy in-band concealed |  whole resent repair   copy in-band  pair  wrong")
     for burst in (1.0, BURST):
         for rtt_ms in RTTS_MS:
             for loss in LOSSES:

@@ -133,9 +133,9 @@ def test_inband_fec_is_for_losses_that_no_other_tool_mends_in_time() -> None:
     lossy = LossPattern(0.05)
     allocator = Allocator(SessionConfig(bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000)))
     assert protect(allocator, 0.0, 60_000, lossy, 0.04).inband_fec_percent == 0
-    assert protect(allocator, 1.0, 60_000, lossy, 0.2).inband_fec_percent == 5
+    assert protect(allocator, 1.0, 45_000, lossy, 0.2).inband_fec_percent == 5
     assert "5.0% lost" in allocator.protection
-    assert protect(allocator, 2.0, 60_000, LossPattern(0.03), 0.2).inband_fec_percent == 5
+    assert protect(allocator, 2.0, 45_000, LossPattern(0.03), 0.2).inband_fec_percent == 5
     assert protect(allocator, 90.0, 60_000, LossPattern(0.002), 0.2).inband_fec_percent == 0
 
 

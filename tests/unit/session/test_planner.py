@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from voicestream.config import RateConfig, SessionConfig
+from voicestream.core.recovery.budget import Tool
 from voicestream.events import PlanChanged, QualityChanged
-from voicestream.wire.frame_values import AudioFrame, ProbeFrame, RetransmissionFrame
+from voicestream.media import MediaFrame
+from voicestream.session.sender import Bundle
+from voicestream.wire.frame_values import AudioFrame, ProbeFrame, RepairFrame, RetransmissionFrame
 
 
 def test_a_plan_as_configured_is_no_change(pair) -> None:
@@ -55,7 +60,7 @@ def test_the_applications_cap_holds(kit) -> None:
     assert pair.client.plan.bitrate_bps == 32_000
 
 
-def test_a_pair_carries_the_frame_before_and_is_paid_from_the_budget(kit) -> None:
+def test_a_pair_carries_a_repair_of_the_newest_frames_and_is_paid_from_the_budget(kit) -> None:
     pair = kit.Pair(pairs=True).open()
     before = len(pair.sent["client"])
     pair.talk(2.0)
@@ -67,15 +72,30 @@ def test_a_pair_carries_the_frame_before_and_is_paid_from_the_budget(kit) -> Non
         and one.send_tick == other.send_tick
     ]
     assert len(pairs) >= 6
-    first = pairs[0][1].frames
-    assert isinstance(first[0], ProbeFrame), "there is no frame before the first"
-    for one, other in pairs[1:]:
+    for one, other in pairs:
         audio = next(frame for frame in one.frames if isinstance(frame, AudioFrame))
         (spare,) = other.frames
-        assert isinstance(spare, RetransmissionFrame)
-        assert audio.pts - spare.pts == 8
-    assert pair.client.stats(pair.now).recovery.copy_bytes_sent > 0
-    assert pair.server.stats(pair.now).tracks[0].frames_duplicate == len(pairs) - 1
+        assert isinstance(spare, RepairFrame)
+        assert spare.newest_pts == audio.pts
+    recovery = pair.client.stats(pair.now).recovery
+    assert recovery.pair_bytes_sent > 0
+    assert recovery.repairs_sent >= len(pairs)
+    assert recovery.copy_bytes_sent == 0
+
+
+def test_without_repairs_a_pair_carries_the_frame_before(kit) -> None:
+    pair = kit.Pair().open()
+    recovery = pair.client._tracks.recovery
+    plan = dataclasses.replace(pair.client.plan, repair_interval=0)
+    for pts in (0, 8):
+        bundle = Bundle(sources=[MediaFrame(pts=pts, units=8, payload=bytes((9 << 3,)) + bytes(59))])
+        recovery.ride(bundle, pair.now, plan)
+        (frame,) = recovery.companion(bundle, pair.now, 0).frames
+        if not pts:
+            assert isinstance(frame, ProbeFrame), "there is no frame before the first"
+    assert isinstance(frame, RetransmissionFrame)
+    assert frame.pts == 0
+    assert recovery.budget.spent[Tool.PAIR] > 60
 
 
 def test_without_redundancy_a_pair_is_filler(kit) -> None:

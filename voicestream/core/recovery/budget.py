@@ -25,6 +25,7 @@ class Tool(enum.Enum):
     RETRANSMISSION = "retransmission"
     COPY = "copy"
     INBAND = "inband"
+    PAIR = "pair"
 
 
 class RedundancyBudget:

@@ -10,7 +10,15 @@ from typing import Final
 __all__ = ["COPY_BPS", "ENOUGH", "Choice", "LossMemory", "Tools", "choose"]
 
 ENOUGH: Final = 0.005
+"""Share of frames concealed from which the codec's in-band copies are worth their bits."""
+
+LITTLE: Final = 0.001
 """Share of frames concealed from which more redundancy is worth its bytes."""
+
+SLOW_RTT: Final = 0.07
+QUICK_LOSS: Final = 0.01
+QUICK: Final = 0.08
+"""From such a round trip and so much loss on, a repair within 80 ms is worth its bytes: a retransmission takes longer."""
 
 SHARE_STEP: Final = 0.05
 COPY_BPS: Final = 8000
@@ -27,8 +35,9 @@ MARGIN: Final = 0.01
 REPAIR_MARGIN: Final = 0.03
 """The same for repairs, of which the last in time is as often as not the one that is lost or does not suffice."""
 
-RELEASE: Final = 15.0
-"""Time constant in seconds with which losses are forgotten: the next burst is seldom far."""
+RISE: Final = 3.0
+RELEASE: Final = 12.0
+"""Time constants in seconds with which losses are believed and forgotten: a burst is not yet a habit, and the next is seldom far."""
 
 LONGEST_BURST: Final = 16
 COPY_WORTH: Final = 0.25
@@ -72,7 +81,7 @@ class Choice:
 
 
 class LossMemory:
-    """Loss as it has been lately: it rises at once and falls slowly, so that redundancy outlasts a lull.
+    """Loss as it has been lately: it falls more slowly than it rises, so that redundancy outlasts a lull.
 
     Attributes:
         share: Share of datagrams lost.
@@ -82,16 +91,19 @@ class LossMemory:
     __slots__ = ("_at", "burst", "share")
 
     def __init__(self) -> None:
-        self._at = 0.0
+        self._at = -math.inf
         self.share = 0.0
         self.burst = 1.0
 
     def update(self, now: float, share: float, burst: float) -> None:
         """Take the present pattern."""
-        fade = math.exp(-max(0.0, now - self._at) / RELEASE)
-        self._at = now
-        self.share = max(share, self.share * fade)
-        self.burst = max(burst if share > 0 else 1.0, 1.0 + (self.burst - 1.0) * fade)
+        elapsed, self._at = max(0.0, now - self._at), now
+        self.share = _follow(self.share, share, elapsed)
+        self.burst = _follow(self.burst, burst if share > 0 else 1.0, elapsed)
+
+
+def _follow(old: float, new: float, elapsed: float) -> float:
+    return new + (old - new) * math.exp(-elapsed / (RISE if new > old else RELEASE))
 
 
 def choose(tools: Tools, *, loss: float, burst: float, rtt: float, lookahead: float, frame_ms: int, bitrate_bps: int) -> Choice:
@@ -114,6 +126,7 @@ def choose(tools: Tools, *, loss: float, burst: float, rtt: float, lookahead: fl
 def _choose(tools: Tools, loss: int, burst: int, rtt: int, lookahead: int, frame_ms: int, bitrate: int) -> Choice:
     path = _Path(loss / 200, max(1.0, burst / 2), rtt / 100, lookahead / 100, frame_ms / 1000, (4000 * bitrate + 2000) * frame_ms / 8000)
     retransmit = path.later_frames > 0
+    quick = QUICK if rtt / 100 > SLOW_RTT and retransmit and loss / 200 >= QUICK_LOSS else math.inf
     best = path.option(tools.share, 0)
     least = math.inf
     share = tools.share
@@ -122,11 +135,12 @@ def _choose(tools: Tools, loss: int, burst: int, rtt: int, lookahead: int, frame
             option = path.option(share, copy_bps)
             if option is None:
                 continue
-            if option.concealed <= ENOUGH and best is not None and best.concealed > ENOUGH:
-                return option
-            if best is None or option.concealed < 0.9 * least:
+            sufficient = option.concealed <= LITTLE and option.repair_interval * frame_ms <= 1000 * quick
+            if sufficient or best is None or option.concealed < 0.9 * least:
                 best, least = option, option.concealed
-        if (best is not None and best.concealed <= ENOUGH) or share >= tools.most:
+            if sufficient:
+                return option
+        if share >= tools.most:
             break
         share = min(tools.most, round(share + SHARE_STEP, 3))
     return best or Choice(share=tools.share, retransmit=retransmit, concealed=path.loss)
@@ -171,7 +185,8 @@ class _Path:
         if not self.later_frames:
             return 1.0
         in_time = 1 - self._going_on**self.later_frames
-        return 1 - in_time * (1 - self.loss) ** 2
+        # Question and answer are sent twice each.
+        return 1 - in_time * (1 - self.loss * max(self.loss, self._going_on)) ** 2
 
     def _not_repaired(self, repairs: float) -> float:
         """Share of the lost frames that repairs, so many a frame, leave."""

@@ -16,8 +16,11 @@ MAX_PIECES: Final = 32
 REORDER_PATIENCE: Final = 0.002
 """Seconds before the first question: datagrams that merely overtook each other come by themselves."""
 
-ANSWER_SLACK: Final = 0.025
-"""Seconds beyond the round trip before a question is repeated: the answer may have waited for a datagram to ride on."""
+ECHO_AFTER: Final = 0.008
+"""Seconds after which a question is asked once more, lest it be lost: the far end answers within a round trip only once."""
+
+ANSWER_SLACK: Final = 0.02
+"""Seconds beyond the round trip before the next question: the answer may have waited for a datagram to ride on."""
 
 SAFETY: Final = 0.005
 """Seconds before its playout time at which an answer must have come to be of use."""
@@ -29,7 +32,8 @@ class _Piece:
     units: int
     since: float
     deadline: float
-    asked_at: float | None = None
+    questions: int = 0  # every second one is an echo
+    asked_at: float = 0.0  # the latest one that is none
     closed: bool = False  # asked for, and too late to ask again
 
 
@@ -37,7 +41,7 @@ class MissingTracker:
     """Watches the holes of one track.
 
     Attributes:
-        asked: Pieces asked for, repeats included.
+        asked: Pieces asked for, repeats and echoes included.
         given_up: Pieces that could not have come in time any more.
     """
 
@@ -99,10 +103,12 @@ class MissingTracker:
             # Each unit is played after the one before it: the end of a long piece may be in time when its beginning is not.
             late = max(0, math.ceil((now + rtt + SAFETY - piece.deadline) * UNITS_PER_SECOND - 1e-6))
             if late >= piece.units:
-                self.given_up += piece.asked_at is None
+                self.given_up += not piece.questions
                 piece.closed = True  # the answer to an earlier question may still be under way
             else:
-                piece.asked_at = now
+                piece.questions += 1
+                if piece.questions % 2:
+                    piece.asked_at = now
                 asking.append((piece.first + late, piece.units - late))
         self._pieces = [piece for piece in self._pieces if not piece.closed or now < piece.deadline + piece.units / UNITS_PER_SECOND]
         self.asked += len(asking)
@@ -114,7 +120,9 @@ class MissingTracker:
 
     @staticmethod
     def _ask_at(piece: _Piece, rtt: float) -> float:
-        return piece.since + REORDER_PATIENCE if piece.asked_at is None else piece.asked_at + rtt + ANSWER_SLACK
+        if not piece.questions:
+            return piece.since + REORDER_PATIENCE
+        return piece.asked_at + (ECHO_AFTER if piece.questions % 2 else max(rtt, ECHO_AFTER) + ANSWER_SLACK)
 
 
 def _rest(piece: _Piece, first: int) -> _Piece:

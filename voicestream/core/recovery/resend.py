@@ -1,4 +1,4 @@
-"""Retransmissions of one track: which of the frames asked for are sent again, once for each time that they are missed."""
+"""Retransmissions of one track: which of the frames asked for are sent again, and once more beside later audio."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ LEAST_INTERVAL: Final = 0.01
 DEADLINE: Final = 0.2
 """Seconds after a question at which its answer is no longer sent."""
 
+ECHO_AFTER: Final = 0.003
+ECHO_WITHIN: Final = 0.045
+"""When an answer may ride on audio once more (seconds after it), lest it be lost: a second question would cost a round trip."""
+
+MAX_ECHOES: Final = 8
+"""Answers that wait for it; who misses more at once has had an outage."""
+
 
 class ResendQueue:
     """Frames that the far end has asked for.
@@ -25,11 +32,12 @@ class ResendQueue:
         expired: Frames that waited too long, or had to go for others.
     """
 
-    __slots__ = ("_resent", "_waiting", "expired")
+    __slots__ = ("_echoes", "_resent", "_waiting", "expired")
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[MediaFrame, float]] = deque()
         self._resent: OrderedDict[int, float] = OrderedDict()
+        self._echoes: deque[tuple[MediaFrame, float]] = deque(maxlen=MAX_ECHOES)
         self.expired = 0
 
     def __len__(self) -> int:
@@ -57,10 +65,22 @@ class ResendQueue:
             self.expired += 1
         return self._waiting[0][0] if self._waiting else None
 
-    def pop(self) -> MediaFrame:
-        """Take the frame that `peek` showed."""
-        return self._waiting.popleft()[0]
+    def pop(self, now: float) -> MediaFrame:
+        """Take the frame that `peek` showed, and send it."""
+        frame, _ = self._waiting.popleft()
+        self._echoes.append((frame, now))
+        return frame
+
+    def echoes(self, now: float) -> list[MediaFrame]:
+        """Take the frames that were sent again a moment ago and are worth it once more."""
+        found: list[MediaFrame] = []
+        while self._echoes and now - self._echoes[0][1] >= ECHO_AFTER:
+            frame, at = self._echoes.popleft()
+            if now - at <= ECHO_WITHIN:
+                found.append(frame)
+        return found
 
     def clear(self) -> None:
         """What was sent is void."""
         self._waiting.clear()
+        self._echoes.clear()

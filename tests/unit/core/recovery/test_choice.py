@@ -19,7 +19,7 @@ def test_without_loss_the_ordinary_share_goes_to_repairs() -> None:
     assert 4 <= choice.repair_interval <= 8
 
 
-@pytest.mark.parametrize(("loss", "rtt"), [(0.01, 0.02), (0.05, 0.04), (0.03, 0.1)])
+@pytest.mark.parametrize(("loss", "rtt"), [(0.01, 0.02), (0.05, 0.04), (0.03, 0.06)])
 def test_where_retransmissions_come_in_time_the_ordinary_share_does(loss: float, rtt: float) -> None:
     choice = at(loss, rtt)
     assert choice.share == 0.1
@@ -52,11 +52,21 @@ def test_a_copy_follows_when_the_burst_is_over_and_before_it_is_too_late() -> No
 
 def test_loss_is_remembered_and_forgotten_slowly() -> None:
     memory = LossMemory()
-    memory.update(0.0, 0.06, 3.0)
-    memory.update(5.0, 0.0, 1.0)
+    memory.update(0.0, 0.0, 1.0)
+    memory.update(0.1, 0.06, 3.0)
+    assert memory.share < 0.01  # the first loss is not yet a habit
+    memory.update(20.0, 0.06, 3.0)
+    memory.update(25.0, 0.0, 1.0)
     assert 0.03 < memory.share < 0.06
     assert 2.0 < memory.burst < 3.0
     memory.update(120.0, 0.0, 1.0)
     assert memory.share < 0.001
-    memory.update(121.0, 0.1, 1.0)
-    assert memory.share == 0.1
+    memory.update(125.0, 0.1, 1.0)
+    assert 0.06 < memory.share < 0.1
+
+
+def test_over_a_longer_way_repairs_follow_so_soon_that_one_lost_frame_need_not_wait_for_a_retransmission() -> None:
+    choice = at(0.03, 0.1)
+    assert choice.retransmit
+    assert choice.repair_interval <= 4
+    assert at(0.03, 0.04).repair_interval > 4

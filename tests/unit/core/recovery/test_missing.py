@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voicestream.core.recovery.missing import MAX_PIECES, REORDER_PATIENCE, MissingTracker
+from voicestream.core.recovery.missing import ECHO_AFTER, MAX_PIECES, REORDER_PATIENCE, MissingTracker
 
 RTT = 0.04
 
@@ -17,13 +17,15 @@ def test_a_hole_is_asked_for_after_a_moment_in_which_a_reordered_frame_may_come(
     assert missing.due(timer, RTT) == ()
 
 
-def test_a_question_is_repeated_a_round_trip_later_while_there_is_time() -> None:
+def test_a_question_has_an_echo_and_is_repeated_a_round_trip_later_while_there_is_time() -> None:
     missing = MissingTracker()
     missing.hole(100, 8, 1.0, 1.13)
     asked = [now for now in (1.0 + i / 1000 for i in range(200)) if missing.due(now, RTT)]
-    assert len(asked) == 2
-    assert asked[1] - asked[0] >= RTT
-    assert missing.asked == 2
+    assert len(asked) == 4
+    assert asked[1] - asked[0] < 2 * ECHO_AFTER
+    assert RTT <= asked[2] - asked[0] < 1.6 * RTT
+    assert asked[3] - asked[2] < 2 * ECHO_AFTER
+    assert missing.asked == 4
     assert len(missing) == 0
     assert missing.next_timer(RTT) is None
 
