@@ -136,10 +136,7 @@ class Recovery:
             out.frames_since_repair += 1
 
     def companion(self, bundle: Bundle, now: float, interval: int) -> Bundle:
-        """What follows right behind a datagram of audio, to measure the path with something useful.
-
-        A repair where the plan has any: the next one waits the longer for it. Else the frame before: see `redundant_frame`.
-        """
+        """What follows right behind a datagram of audio, to measure the path with something useful: a repair, or the frame before."""
         track = bundle.sources[-1].track
         pair = Bundle()
         if interval and self.budget.share and self._add_repair(self.outgoing[track], track, pair, now, "measures the path"):
