@@ -69,7 +69,7 @@ RECEIVED: Final[dict[Role, Transitions]] = {
         State.CALLING: {_T.ACCEPT: State.OPEN, _T.REJECT: State.CLOSED, _T.CLOSE: State.CLOSED},
         State.OPEN: _WHILE_OPEN,
         State.DETACHED: {},
-        State.RESUMING: {_T.RESUMED: State.CONFIRMING, _T.REJECT: State.CLOSED, _T.CLOSE: State.CLOSED},
+        State.RESUMING: {_T.RESUMED: State.CONFIRMING, _T.REJECT: State.DETACHED, _T.CLOSE: State.CLOSED},
         State.CONFIRMING: {},
         State.CLOSED: {},
     },

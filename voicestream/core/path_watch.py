@@ -100,13 +100,18 @@ class PathWatch:
         """Whether the dial under way has had its time; call `failed` then."""
         return self._dialling_until is not None and now >= self._dialling_until
 
-    def failed(self, now: float) -> None:
-        """The dial came to nothing."""
+    def moved(self) -> None:
+        """The session has left its old path for one that was dialled: there is nothing to go back to."""
+        self._answered = self._sure = False
+
+    def failed(self, now: float, retry_after: float = 0.0) -> None:
+        """The dial came to nothing, or the session was refused; the far end wants the next one `retry_after` seconds from now at least."""
         if self._sure and self._answered:
             self.resumed()
             return
         self._dialling_until = None
         self._next_at = now if self._answered else now + self._pause * (0.5 + 0.5 * self._chance())
+        self._next_at = max(self._next_at, now + retry_after)
         self._pause = min(LONGEST_PAUSE, 2 * self._pause)
 
     def resumed(self) -> None:

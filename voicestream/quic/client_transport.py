@@ -180,6 +180,8 @@ class ClientTransport(SocketOwner):
         old.close()
         with self.lock:
             self.connection.change_connection_id()
+            # What was measured belongs to the network that was left.
+            self.connection.session.path_changed(clock())
         self.wake()
 
     # The socket's side.

@@ -381,7 +381,7 @@ class Connection:
         if end is None or self._is_over:
             return
         self._is_over, closed = True, closed_of(end)
-        if self.keeps_session and closed.may_resume and self.session.path_lost(now):
+        if self.keeps_session and (self.session.has_left or (closed.may_resume and self.session.path_lost(now))):
             self.abandon()
             return
         if not self._is_up:

@@ -63,7 +63,7 @@ class PathKeeper:
         has_probed: The last look had the connection ask for an answer, which is to be sent.
     """
 
-    __slots__ = ("_asked_at", "_dials", "_generation", "_replay_ms", "_session", "_timeout", "has_probed", "watch")
+    __slots__ = ("_asked_at", "_dials", "_generation", "_left", "_replay_ms", "_session", "_timeout", "has_probed", "watch")
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class PathKeeper:
         self._dials = dials
         self._generation = 0 if session.grant is None else session.grant.generation
         self._asked_at: float | None = None
+        self._left: Connection | None = None
         self.has_probed = False
 
     def take_up(self, old: Connection, now: float) -> SessionPort:
@@ -91,6 +92,8 @@ class PathKeeper:
         session.path_lost(now)
         session.resume_on_new_connection(now, replay_ms=self._replay_ms)
         old.abandon()
+        self.watch.moved()
+        self._left = old
         self._asked_at = now
         return session
 
@@ -107,8 +110,7 @@ class PathKeeper:
         """
         session, watch = self._session, self.watch
         self.has_probed = False
-        carried: object = connection.session
-        if session.state is State.RESUMING and carried is not session:
+        if connection is self._left:
             return []  # it has just moved, and its owner has not noticed
         if session.is_detached:
             session.handle_timer(now)
@@ -125,7 +127,8 @@ class PathKeeper:
         if self._is_over(now):
             session.close(now, ErrorCode.PATH_LOST, "the session was not resumed in time")
             return [*steps, Step.GAVE_UP]
-        if watch.timed_out(now) and not self._is_being_answered(now, connection):
+        refused = self._asked_at is not None and session.state is State.DETACHED
+        if refused or (watch.timed_out(now) and not self._is_being_answered(now, connection)):
             steps.append(Step.STOP_DIAL)
             steps += self.dial_failed(now, connection)
         if self._dials and watch.dial_due(now):
@@ -137,18 +140,20 @@ class PathKeeper:
         """A dial came to nothing, or the session got no answer on the new `connection`."""
         session, watch = self._session, self.watch
         self._asked_at = None
-        if session.state is State.RESUMING:
+        carried: object = connection.session
+        if session.state is State.RESUMING or (session.state is State.DETACHED and carried is session):
             # The next connection asks again.
             session.path_lost(now)
             connection.abandon()
-        watch.failed(now)
+        watch.failed(now, session.retry_after)
+        session.retry_after = 0.0
         return [Step.CONNECTED] if watch.state is PathState.CONNECTED else []
 
     def _note_resumed(self) -> None:
         grant = self._session.grant
         if grant is not None and self._session.is_open and grant.generation > self._generation:
             self._generation = grant.generation
-            self._asked_at = None
+            self._asked_at = self._left = None
             self.watch.resumed()
 
     def _silent_since(self, now: float, connection: Connection) -> float | None:

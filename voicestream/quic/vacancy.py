@@ -22,6 +22,11 @@ class Vacant:
         return False
 
     @property
+    def has_left(self) -> bool:
+        """Nobody was here."""
+        return False
+
+    @property
     def target_bps(self) -> float:
         """What nobody needs."""
         return 0.0

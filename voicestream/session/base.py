@@ -242,7 +242,13 @@ class Session(Machine):
             ValueError: A value is out of its range.
         """
         self._hub.require_open("update_settings")
-        self._hub.send(wire.Settings(parameters=Parameters(lookahead_ms=lookahead_ms, max_rate_bps=max_rate_bps)), now)
+        said = Parameters(lookahead_ms=lookahead_ms, max_rate_bps=max_rate_bps)
+        self._hub.send(wire.Settings(parameters=said), now)
+        known = self._settings
+        self._settings = Parameters(
+            lookahead_ms=known.lookahead_ms if lookahead_ms is None else lookahead_ms,
+            max_rate_bps=known.max_rate_bps if max_rate_bps is None else max_rate_bps,
+        )
 
     def going_away(
         self, now: float, *, reason: str = "", uri: str | None = None, route_token: bytes | None = None, retry_after: float | None = None

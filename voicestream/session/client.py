@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from voicestream.codepoints import VERSION, ErrorCode, MessageType
 from voicestream.config import SessionConfig
@@ -21,6 +21,9 @@ from voicestream.wire.parameters import Parameters
 
 __all__ = ["ClientSession"]
 
+TRANSIENT: Final = frozenset({ErrorCode.BUSY, ErrorCode.INTERNAL_ERROR})
+"""Codes of a REJECT that says nothing about the session that was to be resumed."""
+
 
 class ClientSession(Session):
     """The side that calls.
@@ -35,9 +38,12 @@ class ClientSession(Session):
 
     Raises:
         ValueError: A value does not fit HELLO.
+
+    Attributes:
+        retry_after: Seconds that the server has asked to wait with the next request to resume.
     """
 
-    __slots__ = ("_hello",)
+    __slots__ = ("_hello", "retry_after")
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class ClientSession(Session):
         observer: Observer | None = None,
     ) -> None:
         super().__init__(config, Role.CLIENT, entropy, observer)
+        self.retry_after = 0.0
         self._hello = wire.Hello(
             parameters=replace(
                 limit_parameters(config),
@@ -137,6 +144,11 @@ class ClientSession(Session):
     def _on_reject(self, message: wire.Reject, now: float) -> None:
         parameters = message.parameters
         reason = parameters.reason or ""
+        self.retry_after = (parameters.retry_after_ms or 0) / 1000
+        if self.state is State.DETACHED and message.code in TRANSIENT:
+            # VS-11.3-15: the session is still there, and may be asked for again
+            self._hub.record(now, "session:resume_refused", code=message.code, reason=reason, retry_after_s=self.retry_after)
+            return
         self._hub.events.put(
             Rejected(
                 code=message.code,

@@ -57,7 +57,7 @@ class ControlChannel:
         """
         for message in self._parser.feed(data):
             self._dispatch(message, now)
-            if self._hub.is_closed:
+            if self._hub.is_closed or self._hub.lifecycle.state is State.DETACHED:
                 return
         if fin:
             where = "inside a message" if self._parser.in_message else "without CLOSE"

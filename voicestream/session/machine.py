@@ -42,7 +42,7 @@ class Grant:
 class Machine:
     """Routes between the parts. A peer that breaks the rules ends the session with a `Closed` event, never with an exception."""
 
-    __slots__ = ("_control", "_events", "_grant", "_hub", "_link", "_lost_until", "_planner", "_tracks")
+    __slots__ = ("_control", "_events", "_grant", "_hub", "_link", "_lost_until", "_planner", "_settings", "_tracks")
 
     def __init__(self, config: SessionConfig, role: Role, entropy: Callable[[int], bytes], observer: Observer | None) -> None:
         self._hub = Hub(config, role, entropy, observer)
@@ -52,6 +52,7 @@ class Machine:
         self._link = Link(self._hub, self._tracks, self._planner, Grease(entropy, enabled=config.grease))
         self._grant: Grant | None = None
         self._lost_until: float | None = None
+        self._settings = Parameters()
         tracks = self._tracks
         self._control = ControlChannel(
             self._hub,
@@ -84,6 +85,11 @@ class Machine:
     def is_closed(self) -> bool:
         """Whether the session is over."""
         return self._hub.is_closed
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the session has let its connection go and goes on without: it does not end with it."""
+        return self.state is State.DETACHED
 
     @property
     def observer(self) -> Observer | None:
@@ -249,6 +255,9 @@ class Machine:
         self._hub.counts.resumes += 1
         generation = None if self._grant is None else self._grant.generation
         self._hub.record(now, "session:resumed", generation=generation, resumes=self._hub.counts.resumes)
+        if self._settings != Parameters():
+            # VS-11.3-13: nobody knows what the broken connection has still carried
+            self._hub.send(wire.Settings(parameters=self._settings), now)
         self._events.resumed(parameters.next_event, now)
         self._tracks.resumed(parameters.held, parameters.replay_ms or 0, now)
 

@@ -133,16 +133,14 @@ class ClientHost(CallSide):
 
     def next_timer(self) -> float | None:
         """The connections' timer."""
-        timers = [self.connection.next_timer(), self.session.next_timer() if self.session.is_detached else None]
-        if self._dialling is not None:
-            timers.append(self._dialling[0].next_timer())
+        timers = [connection.next_timer() for connection, _ in self._sockets()]
+        timers.append(self.session.next_timer() if self.session.is_detached else None)
         return min((timer for timer in timers if timer is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
         """A timer is due."""
-        self.connection.handle_timer(now)
-        if self._dialling is not None:
-            self._dialling[0].handle_timer(now)
+        for connection, _ in self._sockets():
+            connection.handle_timer(now)
         if self.session.is_detached:
             self.session.handle_timer(now)
         self.flush()
@@ -165,22 +163,20 @@ class ClientHost(CallSide):
             self._flushing = False
         self.sim.update(self)
 
-
     def _next_event(self) -> Event | None:
         carried: object = self.connection.session
         event = self.connection.next_event()
         return self.session.next_event() if event is None and carried is not self.session else event
 
     def _transmit(self) -> None:
-        now = self.sim.now
-        if self._dialling is not None:
-            connection, address = self._dialling
-            for data, _ in connection.datagrams_to_send(now):
+        for connection, address in self._sockets():
+            for data, _ in connection.datagrams_to_send(self.sim.now):
                 self._world.to_server(self, data, address)
-        if isinstance(self.connection.session, Vacant):
-            return  # its socket is closed
-        for data, _ in self.connection.datagrams_to_send(now):
-            self._world.to_server(self, data, self.address)
+
+    def _sockets(self) -> list[tuple[Connection, Address]]:
+        """Connections that have a socket, which closes when the session leaves."""
+        found = [] if self._dialling is None else [self._dialling]
+        return found if isinstance(self.connection.session, Vacant) else [(self.connection, self.address), *found]
 
 
 class ServerSide(CallSide):

@@ -50,6 +50,10 @@ class FakeSession:
     def is_closed(self) -> bool:
         return self.closed is not None
 
+    @property
+    def has_left(self) -> bool:
+        return False
+
     def start(self, now: float) -> None:
         assert self.started_at is None
         self.started_at = now

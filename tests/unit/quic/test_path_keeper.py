@@ -10,7 +10,9 @@ import pytest
 from voicestream import events
 from voicestream.codepoints import ErrorCode
 from voicestream.core.path_watch import PathState
+from voicestream.errors import ProtocolError
 from voicestream.quic.path_keeper import PathKeeper, Step
+from voicestream.quic.session_homes import SessionHomes
 from voicestream.quic.vacancy import Hearing, Vacant
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
 from voicestream.testing.profile import LinkProfile
@@ -139,3 +141,116 @@ def test_an_error_of_the_socket_is_enough_to_dial() -> None:
     world, client, keeper = open_call()
     steps = keeper._keeper.look(world.sim.now, client.connection, error=True)
     assert steps == [Step.LOST, Step.DIAL]
+
+
+def refuse_resumes(world: EndpointWorld, code: ErrorCode, times: int, retry_after: float | None = None) -> list[float]:
+    """The server refuses so many resumptions; returns when it did."""
+    refused: list[float] = []
+
+    class Busy(SessionHomes):
+        __slots__ = ()
+
+        def take_over(self, session_id: bytes, connection: Any, now: float, *, identity: bytes = b"") -> Any:
+            if len(refused) == times:
+                return super().take_over(session_id, connection, now, identity=identity)
+            refused.append(now)
+            connection.session.reject(now, code, "not now", retry_after=retry_after)
+            raise ProtocolError(code, "not now")
+
+    world.server.homes.__class__ = Busy
+    return refused
+
+
+@pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.INTERNAL_ERROR])
+def test_a_resumption_that_is_refused_for_the_time_being_is_tried_again_with_growing_pauses(code: ErrorCode) -> None:
+    # VS-11.3-15
+    world, client, keeper = open_call()
+    for side in (client, world.server.sides[0]):
+        side.speak()
+    refused = refuse_resumes(world, code, 4)
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(3.0)
+    client.mute.clear()
+    world.run(12.0)
+    pauses = [after - before for before, after in itertools.pairwise(refused)]
+    assert len(pauses) == 3
+    assert 0.1 <= pauses[0] < pauses[1] < pauses[2] <= 2.5, pauses
+    assert len(client.seen(events.Resumed)) == 1
+    assert not client.seen(events.Closed)
+    assert keeper.watch.state is PathState.CONNECTED
+
+
+def test_the_server_says_when_a_refused_resumption_may_be_tried_again() -> None:
+    world, client, _ = open_call()
+    client.speak()
+    refused = refuse_resumes(world, ErrorCode.BUSY, 2, retry_after=3.0)
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(3.0)
+    client.mute.clear()
+    world.run(12.0)
+    assert 3.0 <= refused[1] - refused[0] <= 3.5
+    assert len(client.seen(events.Resumed)) == 1
+
+
+def test_refused_resumptions_are_not_tried_for_ever() -> None:
+    world, client, keeper = open_call(timeout=10.0)
+    client.speak()
+    refused = refuse_resumes(world, ErrorCode.BUSY, 1000)
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(3.0)
+    client.mute.clear()
+    world.run(20.0)
+    assert 3 <= len(refused) <= 8
+    ((_, closed),) = client.seen(events.Closed)
+    assert closed.code == ErrorCode.PATH_LOST
+    assert len(keeper.seen(Step.GAVE_UP)) == 1
+
+
+def test_a_resumption_that_is_refused_for_good_ends_the_session_at_once() -> None:
+    world, client, _ = open_call()
+    client.speak()
+    refused = refuse_resumes(world, ErrorCode.GOING_AWAY, 1000)
+    world.run(1.0)
+    client.mute |= {"a2b", "b2a"}
+    world.run(3.0)
+    client.mute.clear()
+    world.run(5.0)
+    assert len(refused) == 1
+    ((_, closed),) = client.seen(events.Closed)
+    assert (closed.code, closed.remote) == (ErrorCode.GOING_AWAY, True)
+
+
+def test_late_datagrams_of_the_old_connection_change_nothing_after_the_resume() -> None:
+    # VS-11.3-11
+    world, client, _ = open_call()
+    server = world.server.sides[0]
+    for side in (client, server):
+        side.speak()
+    world.run(1.0)
+    late: list[tuple[bytes, Any]] = []
+    to_server, old = world.to_server, client.connection
+
+    def held_up(host: ClientHost, data: bytes, address: Any) -> None:
+        if client.connection is old and address == client.address:
+            late.append((data, address))
+        else:
+            to_server(host, data, address)
+
+    world.to_server = held_up  # type: ignore[method-assign]
+    world.run(4.0)
+    assert len(client.seen(events.Resumed)) == 1
+    assert client.connection is not old
+    assert len(late) > 50
+    before = server.session.stats(world.sim.now)
+    for data, address in late:
+        world.server.receive(data, address)
+    after = server.session.stats(world.sim.now)
+    assert after.datagrams_received == before.datagrams_received
+    world.run(1.0)
+    assert not client.seen(events.Closed)
+    assert not server.seen(events.Closed)
+    assert client.session.is_open
+    assert server.session.is_open

@@ -419,6 +419,24 @@ def test_what_is_held_reaches_to_the_end_of_a_clear() -> None:
     assert receiver.held(pair.now).next_pts == 280
 
 
+def test_settings_changed_in_a_break_are_said_again_at_the_resume() -> None:
+    # VS-11.3-13
+    pair = BreakingPair()
+    pair.open()
+    pair.server.update_settings(pair.now, max_rate_bps=50_000)
+    pair._flying.clear()  # said, but lost with the connection
+    pair.cut()
+    pair.client.update_settings(pair.now, lookahead_ms=300)
+    pair.client.update_settings(pair.now, max_rate_bps=24_000)
+    pair.client.update_settings(pair.now, max_rate_bps=32_000)
+    pair.resume()
+    pair.run(0.1)
+    assert (pair.server.peer.lookahead_ms, pair.server.peer.max_rate_bps) == (300, 32_000)
+    assert pair.client.peer.max_rate_bps == 50_000
+    assert pair.client.is_open
+    assert pair.server.is_open
+
+
 def test_a_finish_whose_confirmation_got_lost_is_said_again_and_confirmed_again() -> None:
     pair = BreakingPair()
     pair.open()
