@@ -123,7 +123,7 @@ class ReportSchedule:
     """When a report leaves, and what it may cost.
 
     Reports ride on datagrams that leave anyway. Alone they leave when such a datagram is not in sight: every 100 ms while something
-    arrives that calls for them, and no later than 100 ms after it. Their bytes are kept at 5 % of what they report on, as far as that
+    arrives that calls for them, and no later than 100 ms after it; at once where a keepalive came, which none will follow soon. Their bytes are kept at 5 % of what they report on, as far as that
     allows; a report that rides is always better than one alone, which costs a packet.
 
     Attributes:
@@ -142,7 +142,18 @@ class ReportSchedule:
     _MAX_GAP: Final = 0.2
     _SLACK: Final = 0.005
 
-    __slots__ = ("_again", "_chance_at", "_credit", "_gap", "_last_at", "_since_playout", "_waiting_since", "sent", "sent_bytes")
+    __slots__ = (
+        "_again",
+        "_at_once",
+        "_chance_at",
+        "_credit",
+        "_gap",
+        "_last_at",
+        "_since_playout",
+        "_waiting_since",
+        "sent",
+        "sent_bytes",
+    )
 
     def __init__(self) -> None:
         self.sent = 0
@@ -151,15 +162,17 @@ class ReportSchedule:
         self._last_at: float | None = None
         self._waiting_since: float | None = None
         self._again = False
+        self._at_once = False
         self._since_playout = 0
         self._chance_at: float | None = None
         self._gap = math.inf  # seconds between the last two datagrams of ours that a report could ride on
 
-    def arrived(self, wire_bytes: int, now: float, *, eliciting: bool) -> None:
-        """A datagram came; `eliciting` when it holds more than reports and padding (or nothing at all, a keepalive)."""
+    def arrived(self, wire_bytes: int, now: float, *, eliciting: bool, keepalive: bool = False) -> None:
+        """A datagram came; `eliciting` when it holds more than reports and padding, or nothing at all: then it is a `keepalive`."""
         self._credit = min(self._MAX_CREDIT, self._credit + self.SHARE * wire_bytes)
         if eliciting and self._waiting_since is None:
             self._waiting_since = now
+            self._at_once = keepalive
 
     @property
     def rich(self) -> bool:
@@ -199,7 +212,7 @@ class ReportSchedule:
         waiting = self._waiting_since
         if (waiting is None and not self._again) or (self._last_at is not None and now < self._last_at + self.MAX_INTERVAL):
             return False  # whatever the patience
-        if waiting is not None and now < waiting + self.PATIENCE:
+        if waiting is not None and now < waiting + self.PATIENCE and not self._at_once:
             return False  # which is never less
         timer = self.next_timer()
         return timer is not None and now >= timer
@@ -216,6 +229,8 @@ class ReportSchedule:
 
     def _patience(self, since: float) -> float:
         """Seconds worth waiting from `since` on for a datagram to ride on, given how regularly they leave."""
+        if self._at_once:
+            return 0.0
         if self._chance_at is None or self._gap > self._MAX_GAP or since - self._chance_at > self._gap + self._SLACK:
             return self.PATIENCE
         patience = self._gap + self._SLACK
@@ -229,7 +244,9 @@ class ReportSchedule:
         self.sent_bytes += size
         self._credit = max(-2 * self._MAX_CREDIT, self._credit - size)
         self._since_playout = 0 if with_playout else self._since_playout + 1
-        self._again = self._waiting_since is not None
+        # After a keepalive there is time until the next one, whose report tells of it again.
+        self._again = self._waiting_since is not None and not self._at_once
+        self._at_once = False
         self._waiting_since = None
         self._last_at = now
 

@@ -65,11 +65,11 @@ class Link:
         Raises:
             ProtocolError: The peer broke a rule.
         """
-        counts = self._hub.counts
-        if self._hub.lifecycle.state is State.CALLING or self._hub.lifecycle.state is State.RESUMING:
+        counts, state = self._hub.counts, self._hub.lifecycle.state
+        if state is State.CALLING or state is State.RESUMING:
             self._keep_early(data, now)
             return
-        if not self._hub.is_open:
+        if state is not State.OPEN and state is not State.CONFIRMING:
             raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")  # VS-5.5-3
         counts.datagrams_received += 1
         counts.bytes_received += len(data)

@@ -206,7 +206,7 @@ class Planner:
             return 0.0
         # What a full queue has dropped will not go on.
         likely = max(LITTLE_LOSS, self.estimator.background_loss)
-        return min(MOST_LOSS_ANSWERED, likely, self.estimator.loss.share)
+        return min(MOST_LOSS_ANSWERED, likely, self.estimator.path.losses.share)
 
     def _need_bps(self) -> float:
         """What there is use for at most."""
@@ -246,7 +246,7 @@ class Planner:
             now,
             bitrate_bps=self.plan.bitrate_bps,
             wanted_bps=max(rate.min_bitrate_bps, min(self._hub.config.bitrate_bps, rate.max_bitrate_bps)),
-            loss=estimator.loss.share,
+            loss=estimator.path.losses.share,
             paused=self.plan.paused,
         )
         if changed:

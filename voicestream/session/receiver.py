@@ -104,36 +104,38 @@ class Receiver:
 
     def on_media(self, frame: AudioFrame | RetransmissionFrame, kind: SourceKind, now: float, send_time: float) -> MediaFrame | None:
         """A coded frame has come. Returns it when it is new and wanted."""
-        units = frame_units(self.track, frame.payload)
-        pts = self.media.full_pts(frame.pts)
+        track, received, clears, finish = self.track, self.media, self.clears, self.played.finish_pts
+        units = frame_units(track, frame.payload)
+        pts = received.full_pts(frame.pts)
         if pts >= MAX_PTS:  # VS-6.1-3
-            raise ProtocolError(ErrorCode.TRACK_ERROR, f"pts {pts} of track {self.track.track_id} is absurd")
-        if self.played.finish_pts is not None and pts >= self.played.finish_pts:  # VS-8.6-3
-            raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
-        older_end = self.media.end_pts
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"pts {pts} of track {track.track_id} is absurd")
+        if finish is not None and pts >= finish:  # VS-8.6-3
+            raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {track.track_id}")
+        older_end = received.end_pts
         wanted_from = self.wanted_from
-        if not self.media.add(pts, units):
+        if not received.add(pts, units):
             self._again(frame, pts, units, kind, now)
             return None
-        number = self.clears.number_of(frame.clear_number, pts, older_end)
-        if self.clears.overtaken(number, older_end):
+        number = clears.number_of(frame.clear_number, pts, older_end)
+        if clears.overtaken(number, older_end):
             self._clear(now, by_sender=True)
-        if self.clears.is_stale(number, pts):
+        if clears.is_stale(number, pts):
             self.counts.stale += 1
             self._hub.record(now, "receive:stale", track=self.track.track_id, pts=pts)
             return None
-        self.counts.frames += 1
-        self.counts.payload_bytes += len(frame.payload)
-        self.counts.retransmissions += kind is SourceKind.RETRANSMISSION
+        counts = self.counts
+        counts.frames += 1
+        counts.payload_bytes += len(frame.payload)
+        counts.retransmissions += kind is SourceKind.RETRANSMISSION
         if kind is SourceKind.AUDIO:
             if not frame.talkspurt_start and (
-                now - (self.counts.newest_at or now) > BREAK_SILENCE or (self.counts.talking and pts - wanted_from >= BREAK_UNITS)
+                now - (counts.newest_at or now) > BREAK_SILENCE or (counts.talking and pts - wanted_from >= BREAK_UNITS)
             ):
                 # The path was dead. Either the session is about to be resumed, or what is missing comes when it is asked for.
-                self.counts.break_at = now
+                counts.break_at = now
                 self.delivery.catch_up(now, BREAK_PATIENCE, pts)
-            self.counts.newest_at = now
-            self.counts.talking = not frame.talkspurt_end
+            counts.newest_at = now
+            counts.talking = not frame.talkspurt_end
         media = MediaFrame(
             track=self.track.track_id,
             pts=pts,

@@ -174,7 +174,10 @@ class Recovery:
     @property
     def resends_wait(self) -> bool:
         """Whether there are retransmissions that have not left."""
-        return any(len(out.resends) for out in self.outgoing.values())
+        waiting = 0
+        for out in self.outgoing.values():
+            waiting += len(out.resends)
+        return waiting > 0
 
     def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
         """Datagrams of retransmissions that should not wait for audio."""

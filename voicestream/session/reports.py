@@ -54,7 +54,7 @@ class Reports:
         if self.arrivals.arrived(datagram, now) is None:
             return False
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
-        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=is_eliciting(datagram))
+        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=is_eliciting(datagram), keepalive=not datagram.frames)
         return True
 
     def make(

@@ -216,6 +216,18 @@ class TestReportSchedule:
         schedule.left(20, 10.14, with_playout=False)
         assert schedule.next_timer() is None
 
+    def test_a_keepalive_is_answered_at_once_and_only_once(self) -> None:
+        schedule = ReportSchedule()
+        for now in (10.0, 15.0):
+            schedule.arrived(62, now, eliciting=True, keepalive=True)
+            assert schedule.due_alone(now)
+            assert schedule.next_timer() == now
+            schedule.left(12, now, with_playout=False)
+            assert schedule.next_timer() is None
+        schedule.arrived(165, 16.0, eliciting=True)
+        assert not schedule.due_alone(16.0)
+        assert schedule.next_timer() == pytest.approx(16.02)
+
     @pytest.mark.parametrize(
         ("payload", "interval", "jitter"), [(100, 0.02, 0.002), (60, 0.02, 0.002), (100, 0.02, 0.03), (50, 0.01, 0.002)]
     )

@@ -58,12 +58,14 @@ class QueueDelay:
         self.newest_at = at
         self._raw.append(sample)
         if self._last is not None:
-            self.jitter += _JITTER_GAIN * (min(abs(delay - self._last), 0.1) - self.jitter)
+            change = abs(delay - self._last)
+            self.jitter += _JITTER_GAIN * ((change if change < 0.1 else 0.1) - self.jitter)
         self._last = delay
         self._base.add(at, delay)
         recent = self._recent
         recent.append((at, delay))
-        while recent[0][0] < at - TREND_WINDOW and len(recent) > STANDING_SAMPLES:
+        oldest = at - TREND_WINDOW
+        while recent[0][0] < oldest and len(recent) > STANDING_SAMPLES:
             recent.popleft()
         since = at - STANDING_WINDOW
         near = [value for moment, value in recent if moment >= since]

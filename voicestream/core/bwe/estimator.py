@@ -177,12 +177,13 @@ class Estimator:
         return min(tuning.MOST_QUEUE, max(tuning.LEAST_QUEUE, tuning.QUEUED_BITS / self.target_bps))
 
     def _overused(self, now: float, rtt: float) -> bool:
-        queue, trend, aim = self.path.delay.standing, self.path.delay.trend, self._aim()
+        delay, aim = self.path.delay, self._aim()
+        queue = delay.standing
         if self._rivals.compete(now):
             return False  # the queue is theirs; losses and the guess bound the rate
         if self.state is State.RAMP:
-            return (queue > aim + 0.007 and trend > 0.02) or queue > 2 * aim + 0.02
-        return (queue > 2 * aim + 0.02 and trend > 0.03) or queue > 2 * aim + 0.06
+            return (queue > aim + 0.007 and delay.trend > 0.02) or queue > 2 * aim + 0.02
+        return (queue > 2 * aim + 0.02 and delay.trend > 0.03) or queue > 2 * aim + 0.06
 
     def _congested(self, now: float, rtt: float) -> None:
         """A queue has formed: note our share and go below it until the queue is gone."""

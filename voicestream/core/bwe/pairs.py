@@ -27,12 +27,14 @@ _KEPT: Final = 24
 class PacketPairs:
     """Rates told by pairs, newest last."""
 
-    __slots__ = ("_capacity", "_found", "_last")
+    __slots__ = ("_capacity", "_fast", "_found", "_last")
 
     def __init__(self) -> None:
         self._last: Sample | None = None
         self._found: deque[tuple[float, float]] = deque(maxlen=_KEPT)
-        self._capacity: tuple[float, float | None] | None = None  # the last answer and its moment, which is asked for again and again
+        # The last answers and their moments, which are asked for again and again.
+        self._capacity: tuple[float, float | None] | None = None
+        self._fast: tuple[float, float | None] | None = None
 
     def add(self, sample: Sample, now: float) -> bool:
         """Take a datagram that arrived; whether it is the second of a pair, whose delay tells nothing of the queue."""
@@ -41,7 +43,7 @@ class PacketPairs:
             return False
         gap = max(sample.arrived_at - last.arrived_at, _TICK)
         self._found.append((now, min(FASTEST, sample.wire_bytes * 8 / gap)))
-        self._capacity = None
+        self._capacity = self._fast = None
         return True
 
     def capacity_bps(self, now: float) -> float | None:
@@ -65,7 +67,14 @@ class PacketPairs:
                 rate = earlier
         return rate
 
+    def fast_bps(self, now: float) -> float | None:
+        """The higher one of the two: what the newest pairs say, if it is more."""
+        known = self._fast
+        if known is None or known[0] != now:
+            self._fast = known = (now, max(self.capacity_bps(now) or 0.0, self.newest_bps(now) or 0.0) or None)
+        return known[1]
+
     def forget(self) -> None:
         """The path is another one."""
         self._found.clear()
-        self._capacity = None
+        self._capacity = self._fast = None

@@ -94,8 +94,7 @@ class PathView:
 
     def fast(self, now: float) -> float | None:
         """What pairs say of the link's rate, the newest ones first."""
-        steady, newest = self.pairs.capacity_bps(now), self.pairs.newest_bps(now)
-        return max(steady or 0.0, newest or 0.0) or None
+        return self.pairs.fast_bps(now)
 
     def surely_fast(self, now: float, *, clear: bool) -> float | None:
         """What the newest pairs say, more of them where single ones mislead.

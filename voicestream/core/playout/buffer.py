@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from voicestream.media import MediaFrame, SourceKind
 
@@ -20,6 +20,8 @@ class Entry:
         arrival: When, in seconds.
         send_time: When it was sent, in seconds of the sender's clock, if known.
         early: How much earlier than its neighbours it was sent, against its pts, in pts units.
+        pts: First pts of the frame.
+        end: First pts after it.
     """
 
     frame: MediaFrame
@@ -27,16 +29,12 @@ class Entry:
     arrival: float
     send_time: float | None
     early: float = 0.0
+    pts: int = field(init=False)
+    end: int = field(init=False)
 
-    @property
-    def pts(self) -> int:
-        """First pts of the frame."""
-        return self.frame.pts
-
-    @property
-    def end(self) -> int:
-        """First pts after the frame."""
-        return self.frame.pts + self.frame.units
+    def __post_init__(self) -> None:
+        self.pts = pts = self.frame.pts
+        self.end = pts + self.frame.units
 
 
 class FrameBuffer:

@@ -110,7 +110,7 @@ class StretchControl:
         """Whether every frame of the last second had waited longer than so; no while there is less than half a second to judge by."""
         if not self._calls or now - self._calls[0].time < WAIT_UNITS / 2 or now - self._calls[-1].time > WAIT_UNITS:
             return False
-        return all(call.wait > units for call in self._calls)
+        return min([call.wait for call in self._calls]) > units if self._calls[0].wait > units else False
 
     def moved(self, now: float) -> None:
         """A frame came late or the playhead jumped: what was learnt of the slack is void."""

@@ -115,19 +115,21 @@ class DelayEstimator:
             repaired: Whether it did not come the plain way.
         """
         self._advance(arrival)
-        delay = arrival - end_pts
+        position, delay = self._position, arrival - end_pts
         early = 0.0
         if send_time is not None:
-            self._network.push(self._position, arrival - send_time)
+            self._network.push(position, arrival - send_time)
             if talkspurt_start:
                 self._tardiest.restart()
-            early = end_pts - send_time - self._tardiest.push(self._position, end_pts - send_time)
+            ahead = end_pts - send_time
+            early = ahead - self._tardiest.push(position, ahead)
         if talkspurt_start:
             self._realign(delay, None if send_time is None else send_time - end_pts)
-        self._samples.append(_Sample(self._position, arrival, delay, self._quickest.push(self._position, delay), units, repaired))
+        self._samples.append(_Sample(position, arrival, delay, self._quickest.push(position, delay), units, repaired))
         self._observed += units
-        self._settle_target()
-        self._commit(self._position - WINDOW_UNITS)
+        if self._observed <= 3 * START_UNITS + units:  # later it is the spread alone that counts
+            self._settle_target()
+        self._commit(position - WINDOW_UNITS)
         return early
 
     def observe_ahead(self, units: int, arrival: float, send_time: float | None) -> None:
@@ -215,8 +217,9 @@ class DelayEstimator:
             self.restart(min(network + source_offset, delay))
 
     def _commit(self, until: float) -> None:
-        while self._samples and self._samples[0].position < until:
-            sample = self._samples.popleft()
+        samples = self._samples
+        while samples and samples[0].position < until:
+            sample = samples.popleft()
             base = self._quickest.value
             behind = sample.delay - max(sample.quickest_before, base if base is not None else sample.delay)
             self._settle(sample.position, behind, sample.units, sample.repaired)
