@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import re
 import sys
@@ -153,6 +154,9 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
         )
         with user_values():
             opened = await serving
+        # All that is there now stays as long as the server: collections need not go through it again and again.
+        gc.collect()
+        gc.freeze()
         async with opened as server:
             command = client_command(options.host, server.port, identity.sha256)
             values = {"event": "listening", "port": server.port, "sha256": identity.sha256, "client": command}

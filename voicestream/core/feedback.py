@@ -28,7 +28,10 @@ LOSS_THRESHOLD: Final = 3
 """A datagram counts as lost when one this much newer has arrived (RFC 9002 kPacketThreshold)."""
 
 MAX_SENT: Final = 2048
-"""Datagrams that the sender remembers: 20 s at a hundred a second."""
+"""Datagrams that the sender remembers until they are reported: 20 s at a hundred a second."""
+
+KEPT_BEHIND: Final = 512
+"""Datagrams remembered behind the newest one reported: twice as far as a report reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,9 @@ class ReportSchedule:
     """When a report leaves, and what it may cost.
 
     Reports ride on datagrams that leave anyway. Alone they leave when such a datagram is not in sight: every 100 ms while something
-    arrives that calls for them, and no later than 100 ms after it; at once where a keepalive came, which none will follow soon. Their bytes are kept at 5 % of what they report on, as far as that
-    allows; a report that rides is always better than one alone, which costs a packet.
+    arrives that calls for them, and no later than 100 ms after it; at once where it is a keepalive, which nothing follows soon. Their
+    bytes are kept at 5 % of what they report on, as far as that allows; a report that rides is always better than one alone, which
+    costs a packet.
 
     Attributes:
         sent: Reports sent.
@@ -303,11 +307,12 @@ class SentLog:
         unreported: Datagrams that were forgotten before any report named them.
     """
 
-    __slots__ = ("_delay", "_sent", "acked", "lost", "next_number", "unreported")
+    __slots__ = ("_delay", "_oldest", "_sent", "acked", "lost", "next_number", "unreported")
 
     def __init__(self) -> None:
         self._sent: dict[int, SentDatagram] = {}
         self._delay: int | None = None
+        self._oldest = 0
         self.next_number = 0
         self.acked = 0
         self.lost = 0
@@ -323,10 +328,15 @@ class SentLog:
         entry = SentDatagram(self.next_number, now, size, media, tokens)
         self._sent[entry.number] = entry
         self.next_number += 1
-        if len(self._sent) > MAX_SENT:
-            oldest = self._sent.pop(next(iter(self._sent)))
-            self.unreported += not (oldest.acked or oldest.lost)
+        self._forget(self.next_number - MAX_SENT)
         return entry
+
+    def _forget(self, before: int) -> None:
+        """What was sent before this number is not remembered any more."""
+        while self._oldest < before:
+            gone = self._sent.pop(self._oldest)
+            self.unreported += not (gone.acked or gone.lost)
+            self._oldest += 1
 
     def get(self, number: int) -> SentDatagram | None:
         """The datagram of this full number, while it is remembered."""
@@ -363,6 +373,7 @@ class SentLog:
                 self._acknowledge(entry, delay or 0, told)
         for found in (told.acked, told.lost, told.found):
             found.reverse()
+        self._forget(newest - KEPT_BEHIND)
         return told
 
     def _continuous(self, delay16: int) -> int:

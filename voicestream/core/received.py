@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -11,6 +12,12 @@ __all__ = ["WINDOW_UNITS", "ReceivedMedia"]
 
 WINDOW_UNITS: Final = 12000
 """How far back duplicates are told from news by default, in pts units (30 s). What is older counts as received."""
+
+
+@functools.lru_cache(maxsize=8)
+def _ones(bits: int) -> int:
+    """As many bits set; all tracks with one window share the kilobytes."""
+    return (1 << bits) - 1
 
 
 class ReceivedMedia:
@@ -28,7 +35,7 @@ class ReceivedMedia:
     def __init__(self, window_units: int = WINDOW_UNITS) -> None:
         self.end_pts = 0
         self._window = window_units
-        self._full = (1 << window_units) - 1
+        self._full = _ones(window_units)
         self._reference = 0
         self._mask = 0  # bit i: the unit end_pts - 1 - i has been received
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from voicestream.codepoints import ErrorCode
-from voicestream.core.feedback import LOSS_THRESHOLD, MAX_SENT, ArrivalLog, ReportSchedule, SentLog
+from voicestream.core.feedback import KEPT_BEHIND, LOSS_THRESHOLD, MAX_SENT, ArrivalLog, ReportSchedule, SentLog
 from voicestream.errors import ProtocolError
 from voicestream.wire.datagram import Datagram
 from voicestream.wire.frame_values import ReportFrame
@@ -345,6 +345,15 @@ class TestSentLog:
         assert log.unreported == 10 - 3 - 1  # three acknowledged, one lost
         assert log.get(0) is None
         assert log.reported(self.report(4, 0, 0)).acked == []
+
+    def test_what_was_reported_is_remembered_only_as_far_as_reports_reach(self) -> None:
+        log = SentLog()
+        self.send(log, 1000)
+        log.reported(self.report(999, *[0] * 255))
+        assert len(log) == KEPT_BEHIND + 1
+        assert log.get(999 - KEPT_BEHIND) is not None
+        assert log.unreported == 999 - KEPT_BEHIND
+        assert log.reported(self.report(998, *[0] * 255)).acked[0].number == 998 - 255
 
     def test_what_a_datagram_carried_comes_back_with_it(self) -> None:
         log = SentLog()

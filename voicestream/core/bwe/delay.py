@@ -71,10 +71,10 @@ class QueueDelay:
         near = [value for moment, value in recent if moment >= since]
         if len(near) < STANDING_SAMPLES:
             near = [value for _, value in list(recent)[-STANDING_SAMPLES:]]
-        base = self._base.value or 0.0
         # What the least of n jittery delays lies above the base without any queue.
-        noise = min(MAX_NOISE, 2 * self.jitter / (len(near) + 1))
-        self.standing = max(0.0, min(near) - base - noise)
+        noise = 2 * self.jitter / (len(near) + 1)
+        standing = min(near) - (self._base.value or 0.0) - (noise if noise < MAX_NOISE else MAX_NOISE)
+        self.standing = standing if standing > 0.0 else 0.0
         if self.standing < 0.004:
             self.base_at = at
         self._trend = None
