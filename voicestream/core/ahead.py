@@ -97,7 +97,7 @@ class AheadBudget:
 
     def level(self, now: float, rtt: float | None) -> float:
         """Seconds of media that the far end will hold when something sent now arrives."""
-        passed = now + _one_way(rtt) - self._at
+        passed = now + (0.0 if rtt is None else rtt / 2) - self._at
         if passed <= 0.0:
             return self._held
         held = self._held - self._speed * passed

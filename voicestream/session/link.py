@@ -143,7 +143,7 @@ class Link:
             return []
         out: list[bytes] = []
         planner, recovery = self._planner, self._tracks.recovery
-        plan = planner.plan
+        plan = planner.allocator.plan
         for track, sender in self._tracks.senders.items():
             if not sender.queue.is_idle:
                 self._send_media(track, sender, now, plan, out)

@@ -166,10 +166,12 @@ class Machine:
 
     def next_timer(self) -> float | None:
         """When to call `handle_timer` (and fetch what goes out) next, in monotonic seconds, or None."""
-        if self.is_closed:
+        state, outbox = self._hub.lifecycle.state, self._events.outbox
+        if state is State.CLOSED:
             return None
-        if self._hub.is_open:
-            return earliest((self._lost_until, self._link.next_timer(), self._events.outbox.next_timer()))
+        if state is State.OPEN or state is State.CONFIRMING:
+            timer = self._link.next_timer()
+            return earliest((self._lost_until, timer, outbox.next_timer())) if outbox.waiting or self._lost_until else timer
         timers = [self._control.next_timer(), self._lost_until]
         if self._hub.is_detached:
             timers += [receiver.played.next_timer() for receiver in self._tracks.receivers.values()]
@@ -199,7 +201,7 @@ class Machine:
     def streams_to_send(self, now: float) -> list[tuple[int, bytes, bool]]:
         """(key, bytes, end) for unidirectional streams of this end, one for each key; at most 1000 bytes a call."""
         outbox = self._events.outbox
-        return outbox.take(now) if outbox.waiting and self.is_open else []
+        return outbox.take(now) if outbox.waiting and self._hub.is_open else []
 
     def streams_to_stop(self) -> list[tuple[int, int]]:
         """(stream key, code) of streams of the peer to answer with STOP_SENDING."""

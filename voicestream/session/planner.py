@@ -175,7 +175,7 @@ class Planner:
 
     def probe_due(self, now: float) -> bool:
         """Whether a pair of probes should leave, because no audio does; they count as sent with that. VS-9.3-4"""
-        if not self.plan.paused or now < self._probed_at + PROBE_INTERVAL:
+        if not self.allocator.plan.paused or now < self._probed_at + PROBE_INTERVAL:
             return False
         self._probed_at = now
         return True
@@ -198,7 +198,7 @@ class Planner:
     def redundancy_share(self) -> float:
         """Part of the wire bytes that redundancy may take at present: less where headers leave little."""
         room = (self.estimator.target_bps - NO_REDUNDANCY_BPS) / (FULL_REDUNDANCY_BPS - NO_REDUNDANCY_BPS)
-        return self.plan.redundancy_share * max(0.0, min(1.0, room))
+        return self.allocator.plan.redundancy_share * max(0.0, min(1.0, room))
 
     def _answered_loss(self) -> float:
         """Part of the wire bytes that answers to losses take beyond that."""
@@ -224,7 +224,8 @@ class Planner:
 
     def _media_bps(self) -> float:
         """What is left for audio and redundancy with their headers."""
-        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (self.plan.frame_ms * self.plan.bundle)
+        plan = self.allocator.plan
+        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (plan.frame_ms * plan.bundle)
         return max(0.0, self.estimator.target_bps - others)
 
     def _audio_bps(self) -> float:
@@ -236,7 +237,7 @@ class Planner:
         estimator.limit(self._need_bps())
         if estimator.state is not State.STARVED:
             self._carried_bps = estimator.target_bps
-        before = self.plan
+        before = self.allocator.plan
         lookahead = self._hub.peer.lookahead_ms / 1000
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.loss, rtt=min_rtt, lookahead=lookahead)
         if self.allocator.update(now, self._audio_bps()) or protected:
@@ -244,10 +245,10 @@ class Planner:
         rate = self._hub.config.rate
         changed = self.gauge.update(
             now,
-            bitrate_bps=self.plan.bitrate_bps,
+            bitrate_bps=self.allocator.plan.bitrate_bps,
             wanted_bps=max(rate.min_bitrate_bps, min(self._hub.config.bitrate_bps, rate.max_bitrate_bps)),
             loss=estimator.path.losses.share,
-            paused=self.plan.paused,
+            paused=self.allocator.plan.paused,
         )
         if changed:
             reason = "audio pauses" if self.plan.paused else "bitrate and loss"

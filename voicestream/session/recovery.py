@@ -17,7 +17,7 @@ from voicestream.core.recovery.missing import MAX_PIECES, MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.media import MediaFrame
-from voicestream.session.hub import Hub, earliest
+from voicestream.session.hub import Hub
 from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
@@ -353,7 +353,7 @@ class Recovery:
     def asking(self, now: float, rtt: float | None) -> bool:
         """Whether there is something to ask the far end for now."""
         for track, into in self.incoming.items():
-            if not into.missing:
+            if not len(into.missing):
                 continue
             given_up = into.missing.given_up
             due = into.missing.due(now, rtt or ASSUMED_RTT)
@@ -377,7 +377,13 @@ class Recovery:
 
     def next_timer(self, rtt: float | None) -> float | None:
         """When the next question is due, or None."""
-        return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if into.missing])
+        first: float | None = None
+        for into in self.incoming.values():
+            if len(into.missing):
+                timer = into.missing.next_timer(rtt or ASSUMED_RTT)
+                if timer is not None and (first is None or timer < first):
+                    first = timer
+        return first
 
     def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
         if into.missing.given_up != before:

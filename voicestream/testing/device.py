@@ -185,5 +185,5 @@ class SimulatedDevice:
 
     def _play(self, frame: MediaFrame, at: float, how: str, made_units: float) -> float:
         self.played.append(PlayedFrame(frame=frame, at=at, how=how, made_units=made_units, position=self.given_units + self._held_units))
-        self.digest.update(f"{frame.pts} {at:.6f} {how} {made_units:.4f} ".encode() + frame.payload)
+        self.digest.update(b"%d %.6f %b %.4f %b" % (frame.pts, at, how.encode(), made_units, frame.payload))
         return made_units

@@ -79,12 +79,13 @@ class SessionPeer(CallSide):
         if self._flushing:  # a handler of an event used a verb; the loop below goes on
             return
         self._flushing = True
+        session, now = self.session, self.sim.now
         try:
             while True:
-                event = self.session.next_event()
+                event = session.next_event()
                 if event is None:
-                    self._carry(self.sim.now)
-                    event = self.session.next_event()
+                    self._carry(now)
+                    event = session.next_event()
                 if event is None:
                     break
                 self._react(event)

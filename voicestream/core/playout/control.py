@@ -89,7 +89,7 @@ class StretchControl:
             return
         self._frame_units = frame_units
         grain = float(frame_units)
-        for taken in self._consumed:
+        for taken in dict.fromkeys(self._consumed):  # most blocks are of one length
             grain = _common_measure(grain, taken)
         self.grain = max(1.0, grain)
 

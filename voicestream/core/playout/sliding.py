@@ -22,7 +22,9 @@ class SlidingMin:
         while items and items[-1][1] >= value:
             items.pop()
         items.append((position, value))
-        self.expire(position)
+        since = position - self._span
+        while items[0][0] < since:
+            items.popleft()
         return items[0][1]
 
     def expire(self, position: float) -> None:
