@@ -17,7 +17,7 @@ from voicestream.core.recovery.missing import MAX_PIECES, MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.media import MediaFrame
-from voicestream.session.hub import Hub
+from voicestream.session.hub import Hub, earliest
 from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
@@ -174,10 +174,7 @@ class Recovery:
     @property
     def resends_wait(self) -> bool:
         """Whether there are retransmissions that have not left."""
-        waiting = 0
-        for out in self.outgoing.values():
-            waiting += len(out.resends)
-        return waiting > 0
+        return sum([len(out.resends) for out in self.outgoing.values()]) > 0
 
     def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
         """Datagrams of retransmissions that should not wait for audio."""
@@ -377,13 +374,7 @@ class Recovery:
 
     def next_timer(self, rtt: float | None) -> float | None:
         """When the next question is due, or None."""
-        first: float | None = None
-        for into in self.incoming.values():
-            if len(into.missing):
-                timer = into.missing.next_timer(rtt or ASSUMED_RTT)
-                if timer is not None and (first is None or timer < first):
-                    first = timer
-        return first
+        return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if len(into.missing)])
 
     def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
         if into.missing.given_up != before:

@@ -23,7 +23,6 @@ from voicestream.trace import Observer
 __all__ = ["Estimator"]
 
 
-
 class Estimator:
     """Estimates one direction.
 
