@@ -142,16 +142,6 @@ def _write_report(frame: ReportFrame, writer: Writer) -> int:
     return FrameType.REPORT
 
 
-def _read_status(reader: Reader) -> int | None:
-    value = reader.varint()
-    if value == 0:
-        return None
-    if value > 0x10000:
-        raise reader.error(f"status {value}")  # VS-4.4-1
-    zigzag = value - 1
-    return zigzag >> 1 ^ -(zigzag & 1)
-
-
 def _read_playout_entry(reader: Reader) -> PlayoutEntry:
     track = reader.u8()
     reader.require(track <= 3, f"playout entry of track {track}")  # VS-4.4-2
@@ -161,14 +151,20 @@ def _read_playout_entry(reader: Reader) -> PlayoutEntry:
 def _read_report(track: int, reader: Reader) -> Frame:
     newest, arrival, count = reader.u16(), reader.u16(), reader.varint()
     reader.require(count <= MAX_STATUSES, f"report of {count} statuses")  # VS-4.4-1
-    statuses = tuple([_read_status(reader) for _ in range(count)])
+    statuses: list[int | None] = []
+    for _ in range(count):
+        value = reader.varint()
+        if value > 0x10000:
+            raise reader.error(f"status {value}")  # VS-4.4-1
+        zigzag = value - 1
+        statuses.append(zigzag >> 1 ^ -(zigzag & 1) if value else None)
     playout: list[PlayoutEntry] = []
     while not reader.at_end:
         entry = _read_playout_entry(reader)
-        again = any(entry.track == other.track for other in playout)
-        reader.require(not again, f"two playout entries of track {entry.track}")  # VS-4.4-2
+        if playout and any(entry.track == other.track for other in playout):
+            raise reader.error(f"two playout entries of track {entry.track}")  # VS-4.4-2
         playout.append(entry)
-    return ReportFrame(newest=newest, arrival=arrival, statuses=statuses, playout=tuple(playout))
+    return ReportFrame(newest=newest, arrival=arrival, statuses=tuple(statuses), playout=tuple(playout))
 
 
 def _write_probe(frame: ProbeFrame, writer: Writer) -> int:

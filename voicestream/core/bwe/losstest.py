@@ -59,8 +59,10 @@ class LossTest:
 
     def suspects(self, log: LossLog, now: float) -> bool:
         """Whether there are more losses than the background explains."""
+        if self.running or now - self._ended_at < PAUSE:
+            return False
         count, lost = log.recent(now, WINDOW)
-        if self.running or lost < LEAST_LOSSES or now - self._ended_at < PAUSE:
+        if lost < LEAST_LOSSES:
             return False
         self._loss = lost / count
         if self.background > DOUBTFUL and self._loss > DOUBTFUL and now - self._ended_at > self._retest:

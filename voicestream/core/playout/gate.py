@@ -26,6 +26,7 @@ class Gate:
         self.finish: int | None = None
         self._number: int | None = None
         self._marks: list[tuple[int, bool]] = []
+        self._is_mixed = False
 
     @property
     def number(self) -> int | None:
@@ -34,6 +35,8 @@ class Gate:
 
     def is_ahead(self, pts: int) -> bool:
         """Whether the talkspurt at `pts` is sent faster than real time."""
+        if not self._is_mixed:
+            return False
         at = bisect_right(self._marks, (pts, True)) - 1
         return at >= 0 and self._marks[at][1]
 
@@ -45,6 +48,7 @@ class Gate:
         else:
             self._marks.insert(at, (from_pts, ahead))
         del self._marks[:-_MAX_MARKS]
+        self._is_mixed = any(is_ahead for _, is_ahead in self._marks)
 
     def clear(self, from_pts: int, to_pts: int, number: int, playhead: int) -> None:
         """Close [from_pts, to_pts) for good."""
