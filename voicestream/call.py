@@ -285,7 +285,8 @@ class Call:
         """What the far end says, in order, as fast as it comes: for recognisers and recorders.
 
         What has not arrived within the lookahead is marked by ``gap=True``: silence in the PCM, a block without payload among
-        coded frames. Silence that the far end did not send is no gap; where it lasts, the next block begins later.
+        coded frames. Silence that the far end did not send is no gap; where it lasts, the next block begins later. The low-rate
+        copies that a playout falls back on against bursts of loss are not used here: what is given is exact or a gap.
 
         Args:
             block_ms: Length of a block, 10 to 10000; the end of a talkspurt or a long silence makes it shorter.

@@ -53,7 +53,7 @@ class OrderedReader:
     """Puts frames in order.
 
     A missing piece is waited for until what follows it has been here for the lookahead, or the buffer is full. From the end
-    of a talkspurt to the start of the next is silence, not a gap.
+    of a talkspurt to the start of the next is silence, not a gap. Low-rate copies do not come here: what is given is exact.
 
     Attributes:
         account: What became of every frame.
