@@ -501,8 +501,12 @@ async def test_twenty_calls_at_once_do_not_disturb_each_other(serve: Serve) -> N
         async with loopback.connect(sample_rate_hz=RATE_HZ, complexity=0) as call:
             _, heard = await asyncio.gather(call.speak(said), listen(call))
         strong = np.flatnonzero(loudness(heard) > 3000)
-        part = heard[strong[2] * 160 : strong[-3] * 160]
-        return float(np.count_nonzero(np.diff(np.signbit(part))) / (len(part) / RATE_HZ) / 2)
+        assert len(strong) >= 5, f"call {number}: {10 * len(strong)} ms of its tone have come, of {len(said) / RATE_HZ:g} s said"
+        # A machine that is busy cuts the tone in pieces; each has its pitch.
+        whole = max(np.split(strong, np.flatnonzero(np.diff(strong) > 1) + 1), key=len)
+        part = heard[whole[0] * 160 : (whole[-1] + 1) * 160]
+        crossings = np.flatnonzero(np.diff(np.signbit(part)))
+        return float((len(crossings) - 1) / ((crossings[-1] - crossings[0]) / RATE_HZ) / 2)
 
     async with serve(echo, sample_rate_hz=RATE_HZ, complexity=0) as loopback:
         heard = await asyncio.gather(*(one(loopback, number) for number in range(20)))

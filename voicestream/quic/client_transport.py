@@ -175,7 +175,14 @@ class ClientTransport(SocketOwner):
         if old is None or not self._is_open:
             return
         port = UdpPort(client_socket(old.sock.family), self._on_burst)
-        await port.open()
+        try:
+            await port.open()
+        except BaseException:
+            port.close()
+            raise
+        if not self._is_open:
+            port.close()  # the call ended meanwhile
+            return
         self._port = port
         old.close()
         with self.lock:

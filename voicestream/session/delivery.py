@@ -115,6 +115,8 @@ class Delivery:
 
     def insert(self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None, *, stale: bool = False) -> None:
         """Hand over a frame; one that is `stale` is, after a break, too late for whoever plays in real time."""
+        if self._missed_to is None and kind is SourceKind.AUDIO:
+            self._missed_to = frame.pts
         if self._patience is not None:
             self._wait(self._patience, frame.pts, now, kind)
         if self.playout is not None and not (stale and now < self._catching_until):
@@ -151,12 +153,21 @@ class Delivery:
             longest: Seconds that it takes at most.
             to_pts: What lies before it is missing because of the break; None on a resumed session, where the next live audio tells.
         """
-        self._step = CATCH_UP_PATIENCE if to_pts is None else FIRST_PATIENCE
+        if to_pts is None or self._patience is None:
+            self._step = CATCH_UP_PATIENCE if to_pts is None else FIRST_PATIENCE
+            self._patience = FIRST_PATIENCE
+        else:
+            # It broke again while the oldest was on its way, which still comes first.
+            self._patience = max(self._patience, self._step)
         self._missed_to = None if to_pts is None else max(self._missed_to or 0, to_pts)
         self._catching_until = max(self._catching_until, now + longest)
-        self._patience = FIRST_PATIENCE
         self._heard_at = now
         self._hold(now)
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the session has been resumed, and no live audio has come since."""
+        return self._missed_to is None
 
     def _hold(self, now: float) -> None:
         if self.ordered is not None:
@@ -166,8 +177,6 @@ class Delivery:
         """Something has come since a break. Time in which nothing comes does not count: the path is dead again."""
         patience -= min(now - self._heard_at, STILL_ALIVE)
         self._heard_at = now
-        if self._missed_to is None and kind is SourceKind.AUDIO:
-            self._missed_to = pts
         if self.ordered is None or now >= self._catching_until or self._has_all:
             self._patience = None
             if self.ordered is not None:

@@ -128,10 +128,9 @@ class Receiver:
         counts.payload_bytes += len(frame.payload)
         counts.retransmissions += kind is SourceKind.RETRANSMISSION
         if kind is SourceKind.AUDIO:
-            if not frame.talkspurt_start and (
-                now - (counts.newest_at or now) > BREAK_SILENCE or (counts.talking and pts - wanted_from >= BREAK_UNITS)
-            ):
-                # The path was dead. Either the session is about to be resumed, or what is missing comes when it is asked for.
+            was_dead = now - (counts.newest_at or now) > BREAK_SILENCE or (counts.talking and pts - wanted_from >= BREAK_UNITS)
+            if was_dead and not frame.talkspurt_start and not self.delivery.is_resumed:
+                # What is missing comes when it is asked for; after a resume it would come by itself.
                 counts.break_at = now
                 self.delivery.catch_up(now, BREAK_PATIENCE, pts)
             counts.newest_at = now

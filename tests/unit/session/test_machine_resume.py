@@ -437,6 +437,20 @@ def test_settings_changed_in_a_break_are_said_again_at_the_resume() -> None:
     assert pair.server.is_open
 
 
+def test_what_is_kept_no_more_is_not_waited_for_long_after_a_resume() -> None:
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 1.0, reader)
+    pair.cut()
+    say(pair, 40.0, reader)
+    pair.resume()
+    read_before = len(reader[1])
+    say(pair, 1.6, reader)
+    assert len(reader[2]) == 1, "the oldest ten seconds are gone"
+    assert len(reader[1]) > read_before + 10
+
+
 def test_a_finish_whose_confirmation_got_lost_is_said_again_and_confirmed_again() -> None:
     pair = BreakingPair()
     pair.open()
