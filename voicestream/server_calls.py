@@ -17,6 +17,7 @@ from voicestream.quic.aio import Link, ServerTransport
 from voicestream.quic.configuration import ServerTls
 from voicestream.quic.session_homes import SessionHomes
 from voicestream.server_reception import SHUTTING_DOWN, Reception, Rules
+from voicestream.server_watch import LOOK_INTERVAL
 from voicestream.session import ServerSession
 from voicestream.store import SessionStore, StoreWriter
 
@@ -41,6 +42,7 @@ class ServerCalls:
         "_rules",
         "_traces",
         "_transport",
+        "_watching",
         "_writer",
         "_writing",
         "addresses",
@@ -52,6 +54,7 @@ class ServerCalls:
         self._traces = traces
         self._writer = None if store is None else StoreWriter(store)
         self._writing: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._transport: ServerTransport | None = None
         self._receptions: dict[Reception, None] = {}
         self._links: dict[CallLink, Link] = {}
@@ -87,6 +90,7 @@ class ServerCalls:
                 raise
             raise OSError(error.errno, f"cannot listen on {host or 'every address'} port {port}: {error.strerror.lower()}") from error
         self.addresses = self._transport.addresses
+        self._watching = asyncio.get_running_loop().create_task(self._watch(), name="voicestream paths")
         if self._writer is not None:
             self._writing = asyncio.get_running_loop().create_task(self._writer.run(), name="voicestream store")
 
@@ -105,10 +109,20 @@ class ServerCalls:
                 for reception in list(self._receptions):
                     reception.cancel()
                 transport.abort()
+                if self._watching is not None:
+                    self._watching.cancel()
                 self.closed.set()
                 await self._end_writing()
                 if self._traces is not None:
                     await asyncio.to_thread(self._traces.flush)
+
+    async def _watch(self) -> None:
+        """Look at the paths of all calls, again and again."""
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL)
+            for reception in list(self._receptions):
+                if (link := self._links.get(reception.link)) is not None:
+                    reception.look(link.connection)
 
     async def _end_writing(self) -> None:
         if self._writing is None or self._writer is None:
@@ -158,6 +172,10 @@ class ServerCalls:
             self._homes.remove(session_id)
 
     # Sessions that change their connection; see `Sessions`
+
+    def has_room(self) -> bool:
+        """Whether another session may begin. Those that wait for their clients have their own bound; see `seen`."""
+        return len(self._homes) - len(self._detached) < self._rules.options.session.limits.max_sessions
 
     def accepted(self, reception: Reception, link: CallLink) -> None:
         """A session was accepted; the lock is held."""

@@ -21,6 +21,7 @@ from voicestream.events import Closed, HelloReceived, ResumeReceived
 from voicestream.quic.aio import Link
 from voicestream.quic.endpoint import Connection
 from voicestream.server_admission import Authenticate, admit
+from voicestream.server_watch import CallWatch
 from voicestream.session import ServerSession
 from voicestream.store import SessionRecord
 
@@ -57,6 +58,9 @@ class Rules:
 class Sessions(Protocol):
     """Knows which reception looks after which session."""
 
+    def has_room(self) -> bool:
+        """Whether another session may begin."""
+
     def accepted(self, reception: Reception, link: CallLink) -> None:
         """A session was accepted; the lock is held."""
 
@@ -77,7 +81,20 @@ class Sessions(Protocol):
 class Reception:
     """Takes one client's call and sees it through."""
 
-    __slots__ = ("_address", "_draining", "_ending", "_lifetime", "_link", "_on_over", "_parts", "_rules", "_sessions", "call", "task")
+    __slots__ = (
+        "_address",
+        "_draining",
+        "_ending",
+        "_lifetime",
+        "_link",
+        "_on_over",
+        "_parts",
+        "_rules",
+        "_sessions",
+        "_watch",
+        "call",
+        "task",
+    )
 
     def __init__(
         self,
@@ -99,6 +116,7 @@ class Reception:
         self._sessions = sessions
         self._lifetime: asyncio.TimerHandle | None = None
         self._parts: CallParts | None = None
+        self._watch = CallWatch()
         self.call: Call | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -158,6 +176,12 @@ class Reception:
         link.on_activity = self.pump
         self._address = link.remote_address
         self.pump()
+
+    def look(self, connection: Connection) -> None:
+        """See how the path of the call looks."""
+        if self._parts is not None and not self._ending.closed:
+            with self._link.locked() as session:
+                self._watch.look(session, connection, self._parts, self._link.now())
 
     def _watch_lifetime(self) -> None:
         """Without a connection nobody else keeps the session's time."""
@@ -221,6 +245,9 @@ class Reception:
 
     async def _run(self, hello: HelloReceived) -> None:
         verdict = await self._verdict(hello)
+        if not self._sessions.has_room():
+            # What is left is for sessions that come back.
+            verdict = RejectedError(ErrorCode.BUSY, "the server has no room for another call")
         try:
             if isinstance(verdict, RejectedError):
                 self._reject(verdict)

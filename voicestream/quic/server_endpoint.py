@@ -34,6 +34,9 @@ MIN_INITIAL: Final = 1200
 
 MAX_REPLIES: Final = 256
 MAX_GOODBYES: Final = 16384
+LOST_EVERY: Final = 0.25
+"""Seconds between two counts of the sessions without a path, at a server that is full."""
+
 MAX_RETIRED: Final = 8
 """Connection ids of one connection that are remembered after the peer has retired them."""
 
@@ -117,6 +120,8 @@ class ServerEndpoint:
         self._order = 0
         self._new: deque[Connection] = deque()
         self._closing = False
+        self._lost: Counter[object] = Counter()
+        self._lost_at = float("-inf")
 
     # What the network and the clock bring.
 
@@ -250,15 +255,22 @@ class ServerEndpoint:
         if token is None:
             self.stats.ignored += 1
             return None
-        if self._is_full(addr):
+        if self._is_full(addr, now):
             self.stats.refused += 1
             self._close_initial(preamble, addr, QuicErrorCode.CONNECTION_REFUSED, "the server has no room for another call")
             return None
         return self._admit(preamble, token, addr, now)
 
-    def _is_full(self, addr: Address) -> bool:
-        limits = self._limits
-        return self._closing or len(self._entries) >= limits.max_sessions or self._hosts[addr[0]] >= limits.max_sessions_per_address
+    def _is_full(self, addr: Address, now: float) -> bool:
+        """Whether there is no room. A session that has lost its path may come on a second connection, without counting twice."""
+        most, most_here = self._limits.max_sessions, self._limits.max_sessions_per_address
+        count, count_here = len(self._entries), self._hosts[addr[0]]
+        if self._closing or (count < most and count_here < most_here):
+            return self._closing
+        if not self._lost_at <= now < self._lost_at + LOST_EVERY:
+            lost = [entry.host for one, entry in self._entries.items() if one.keeps_session and one.hearing.is_lost(now)]
+            self._lost_at, self._lost = now, Counter(lost)
+        return count - min(self._lost.total(), most) >= most or count_here - min(self._lost[addr[0]], most_here) >= most_here
 
     def _admit(self, preamble: Preamble, token: bytes, addr: Address, now: float) -> Connection | None:
         original, retry_source = preamble.destination_id, None

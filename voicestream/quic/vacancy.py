@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from voicestream.events import Event
 from voicestream.quic.streams import SessionPort
 from voicestream.quic.values import Address
 
 __all__ = ["Hearing", "Pending", "Vacant"]
+
+LOST_AFTER: Final = 1.0
+"""Seconds without an answer after which a client may be dialling anew."""
+
+LONGEST_SILENCE: Final = 6.0
+"""Seconds without a packet after which it may be as well; a client that is there says so every 5 s."""
+
+BACK_FOR: Final = 5.0
+"""Seconds after its return in which it may still bring the session to another connection."""
 
 
 class Vacant:
@@ -109,12 +119,13 @@ class Hearing:
         heard_at: When a packet of the far end has come last.
     """
 
-    __slots__ = ("_acked", "_address", "heard_at", "unanswered_since")
+    __slots__ = ("_acked", "_address", "_back_at", "heard_at", "unanswered_since")
 
     def __init__(self) -> None:
         self.unanswered_since: float | None = None
         self.heard_at = float("-inf")
         self._acked = -1
+        self._back_at = float("-inf")
         self._address: Address | None = None
 
     def heard(self, now: float, acked: int, address: Address | None) -> bool:
@@ -125,6 +136,8 @@ class Hearing:
             acked: Number of the newest packet that it has acknowledged.
             address: Where packets go from now on.
         """
+        if self._address is not None and self.is_lost(now):
+            self._back_at = now
         self.heard_at = now
         if acked != self._acked:
             self._acked = acked
@@ -133,6 +146,11 @@ class Hearing:
             return False
         is_first, self._address = self._address is None, address
         return not is_first
+
+    def is_lost(self, now: float) -> bool:
+        """Whether the far end may have lost its path, and be about to come back on another connection."""
+        owes = self.unanswered_since is not None and now - self.unanswered_since >= LOST_AFTER
+        return owes or now - self.heard_at >= LONGEST_SILENCE or now - self._back_at < BACK_FOR
 
     def sent(self, now: float) -> None:
         """A packet leaves that calls for an answer."""

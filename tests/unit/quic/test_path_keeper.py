@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import pytest
 
 from voicestream import events
 from voicestream.codepoints import ErrorCode
+from voicestream.config import Limits, SessionConfig
 from voicestream.core.path_watch import PathState
 from voicestream.errors import ProtocolError
+from voicestream.quic.endpoint import ClientEndpoint
 from voicestream.quic.path_keeper import PathKeeper, Step
 from voicestream.quic.session_homes import SessionHomes
 from voicestream.quic.vacancy import Hearing, Vacant
-from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
+from voicestream.testing.endpoint_sim import SERVER_ADDRESS, ClientHost, EndpointWorld
 from voicestream.testing.profile import LinkProfile
+from voicestream.testing.sim_certificate import sim_certificate
 from voicestream.testing.sim_keeper import SimKeeper
 
 
@@ -254,3 +258,26 @@ def test_late_datagrams_of_the_old_connection_change_nothing_after_the_resume() 
     assert not server.seen(events.Closed)
     assert client.session.is_open
     assert server.session.is_open
+
+
+def test_a_session_that_comes_back_to_a_full_server_does_not_count_twice() -> None:
+    config = SessionConfig(limits=Limits(max_sessions=1, max_sessions_per_address=1))
+    world = EndpointWorld(seed=1, config=config, resumable=True)
+    client = world.client(LinkProfile(delay_ms=20))
+    world.open(client)
+    keeper = SimKeeper(client)
+    for side in (client, world.server.sides[0]):
+        side.speak()
+    world.run(1.0)
+    stranger = ClientEndpoint(sim_certificate()[2], Vacant(), entropy=random.Random(1).randbytes)
+    stranger.connect(SERVER_ADDRESS, world.sim.now)
+    for data, _ in stranger.datagrams_to_send(world.sim.now):
+        world.server.endpoint.receive_datagram(data, ("203.0.113.5", 5), world.sim.now)
+    assert world.server.endpoint.stats.refused == 1, "while the path is good there is no room for two"
+    client.mute |= {"a2b", "b2a"}
+    world.run(3.0)
+    client.mute.clear()
+    world.run(2.0)
+    assert len(client.seen(events.Resumed)) == 1
+    assert len(keeper.seen(Step.DIAL)) == 1
+    assert len(world.server.endpoint.connections) == 1
