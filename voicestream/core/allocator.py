@@ -259,16 +259,17 @@ class Allocator:
                 f"{choice.concealed:.1%} will be concealed"
             )
 
-    def update(self, now: float, audio_bps: float) -> bool:
+    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0) -> bool:
         """Choose bitrate and frames anew; whether the plan changed.
 
         Args:
             now: Monotonic seconds.
             audio_bps: Bits per second on the wire that the audio may use, headers included.
+            carried_bps: What the path is known to carry at present. Less is sent while a queue drains, but that is no reason to pause.
         """
         self._least.add(now, audio_bps)
         plan, reason = self._steady(audio_bps, now)
-        paused = self._paused(audio_bps, now)
+        paused = self._paused(audio_bps if self.plan.paused else max(audio_bps, carried_bps), now)
         if paused != plan.paused:
             plan, reason = dataclasses.replace(plan, paused=paused), "below the floor" if paused else "above the floor"
         if plan == self.plan:

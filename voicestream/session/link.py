@@ -147,7 +147,7 @@ class Link:
         for track, sender in self._tracks.senders.items():
             if not sender.queue.is_idle:
                 self._send_media(track, sender, now, plan, out)
-        if recovery.resends_wait:
+        if recovery.resends_wait and planner.estimator.state is not RateState.DRAIN:
             for bundle in recovery.alone(now, plan.bitrate_bps):
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
@@ -175,7 +175,7 @@ class Link:
         bundles = sender.take(now, plan.bundle, paused=plan.paused)
         recovery.keep(track, sender.queue.take_dropped(), now)
         for bundle in bundles:
-            recovery.ride(bundle, now, plan)
+            recovery.ride(bundle, now, plan, draining=self._planner.estimator.state is RateState.DRAIN)
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
             if len(out) == 1 and self._planner.wants_pair(now):

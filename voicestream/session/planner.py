@@ -41,6 +41,9 @@ ESTIMATE_BELOW_FLOOR: Final = 0.6
 EVENTS_USE: Final = 0.8
 """Part of the link that audio and events may take together while nothing stands against it."""
 
+PROTECTED_BPS: Final = 134000
+"""Up to so much on the wire, what is kept for retransmissions included, redundancy costs no bits of the codec."""
+
 GOOD_BPS: Final = 48000
 """Bits of the codec that there is use for beside much redundancy."""
 
@@ -215,8 +218,10 @@ class Planner:
         need = (rate.max_bitrate_bps + headers_bps(frame_ms, 1) + acks) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
         if self.allocator.wanted_share > rate.redundancy_share:
             # Redundancy comes out of the bits beyond good speech first.
-            good = min(rate.max_bitrate_bps, GOOD_BPS) + headers_bps(frame_ms, 1)
-            need = max(need, (good + acks) / (1 - self.allocator.wanted_share - MOST_LOSS_ANSWERED))
+            left = 1 - self.allocator.wanted_share - MOST_LOSS_ANSWERED
+            most = rate.max_bitrate_bps + headers_bps(frame_ms, 1) + acks
+            good = min(rate.max_bitrate_bps, GOOD_BPS) + headers_bps(frame_ms, 1) + acks
+            need = max(need, good / left, min(PROTECTED_BPS, most / left))
         if self.owing:
             need *= OWING_FACTOR
         bound = self._hub.peer.max_rate_bps
@@ -239,8 +244,10 @@ class Planner:
             self._carried_bps = estimator.target_bps
         before = self.allocator.plan
         lookahead = self._hub.peer.lookahead_ms / 1000
-        protected = self.allocator.protect(now, self._media_bps(), loss=estimator.loss, rtt=min_rtt, lookahead=lookahead)
-        if self.allocator.update(now, self._audio_bps()) or protected:
+        protected = self.allocator.protect(now, self._media_bps(), loss=estimator.path.own_losses.pattern, rtt=min_rtt, lookahead=lookahead)
+        bound = self._hub.peer.max_rate_bps
+        carried_bps = 0.0 if estimator.state is State.STARVED else min(estimator.delivered_bps(), math.inf if bound is None else bound)
+        if self.allocator.update(now, self._audio_bps(), carried_bps) or protected:
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(

@@ -49,6 +49,9 @@ INBAND_PART: Final = 0.2
 PROBE_BYTES: Final = 60
 """Filler of a datagram that only measures the path."""
 
+LARGE: Final = 1.5
+"""A frame that is larger than what the plan gives one by this factor was coded before the rate fell."""
+
 RICH_BITRATE_BPS: Final = 24000
 """From here on a retransmission leaves at once; below it waits for a datagram to ride on, to save the headers."""
 
@@ -115,13 +118,21 @@ class Recovery:
 
     # Out
 
-    def ride(self, bundle: Bundle, now: float, plan: SendPlan) -> None:
-        """Put retransmissions and a repair before the audio of a datagram that leaves, and remember that audio."""
+    def ride(self, bundle: Bundle, now: float, plan: SendPlan, *, draining: bool = False) -> None:
+        """Put retransmissions and a repair before the audio of a datagram that leaves, and remember that audio.
+
+        While a queue drains there is nothing but a retransmission no larger than what the plan gives a frame: frames coded before the
+        rate fell are too large to be sent once more, and so are repairs of them.
+        """
+        if draining:
+            self._drop_large(plan, now)
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
             self._echo(out, bundle, now)
             if len(out.resends):
-                self._resend(out, bundle, now, headers=0)
+                self._resend(out, bundle, now, headers=0, most=1 if draining else MAX_PIECES)
+            if draining:
+                continue
             if plan.copy_bps:
                 self._copy(out, bundle, now, plan.copy_offset_frames)
             self._repair(out, track, bundle, now, plan.repair_interval)
@@ -227,8 +238,17 @@ class Recovery:
         out.resends.clear()
         out.copies.clear()
 
-    def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int) -> None:
-        while (media := out.resends.peek(now)) is not None:
+    def _drop_large(self, plan: SendPlan, now: float) -> None:
+        """Forget what is asked for and too large for the plan, and what credit was saved up at a better rate."""
+        self.budget.tighten()
+        for track, out in self.outgoing.items():
+            dropped = out.resends.drop_larger(round(LARGE * plan.bitrate_bps * plan.frame_ms / 8000))
+            if dropped:
+                self._hub.record(now, "recovery:given_up", track=track, pieces=dropped, reason="too large while a queue drains")
+
+    def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int, most: int = MAX_PIECES) -> None:
+        while most and (media := out.resends.peek(now)) is not None:
+            most -= 1
             frame = retransmission(media)
             size = frame_size(frame)
             if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.RETRANSMISSION, size + headers):

@@ -124,6 +124,19 @@ def test_below_the_floor_the_audio_pauses_after_a_second_and_comes_back() -> Non
     assert not allocator.plan.paused
 
 
+def test_what_is_carried_while_less_is_sent_keeps_the_audio_from_pausing() -> None:
+    allocator = Allocator(SessionConfig())
+    floor = floor_rate_bps(SessionConfig())
+    for step in range(40):
+        allocator.update(0.1 * step, 0.2 * floor, 0.9 * floor)
+        assert not allocator.plan.paused
+    for step in range(40, 55):
+        allocator.update(0.1 * step, 0.2 * floor, 0.5 * floor)
+    assert allocator.plan.paused
+    allocator.update(6.0, 0.2 * floor, 2 * floor)
+    assert allocator.plan.paused, "what probes bring is no reason to go on"
+
+
 def protect(allocator: Allocator, now: float, media_bps: float, loss: LossPattern, rtt: float) -> SendPlan:
     allocator.protect(now, media_bps, loss=loss, rtt=rtt, lookahead=0.15)
     return allocator.plan

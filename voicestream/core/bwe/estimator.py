@@ -366,7 +366,8 @@ class Estimator:
             self._enter(State.CRUISE, now, "fewer datagrams get lost at less rate")
             self._set(min(self.target_bps, self._share or self.target_bps))
         else:
-            self._enter(State.CRUISE if self._share is not None else State.RAMP, now, "losses do not answer to the rate")
+            reason = "losses may have answered: once more" if test.unsure else "losses do not answer to the rate"
+            self._enter(State.CRUISE if self._share is not None else State.RAMP, now, reason)
             self._set(test.before_bps)
         return True
 

@@ -34,6 +34,19 @@ RETEST: Final = 20.0
 DOUBTFUL: Final = 0.12
 LEAST_FACTOR: Final = 0.3
 
+INNOCENT: Final = 0.05
+"""Share of losses that a radio link may have at any time without our doing."""
+
+MOST_BURST: Final = 3.0
+CLEAR: Final = 0.12
+"""Share of losses from which one test is enough, times the length of their bursts."""
+
+AGAIN: Final = 0.5
+"""Seconds from a test whose answer may have been chance to the next."""
+
+MEMORY: Final = 10.0
+"""Seconds within which losses must answer twice."""
+
 
 class LossTest:
     """Lowers the rate for a moment and looks whether the losses fall with it.
@@ -43,23 +56,28 @@ class LossTest:
         running: A test is under way.
         before_bps: The rate before it.
         factor: What the rate is multiplied with meanwhile.
+        unsure: The losses answered in the last test, but that may have been chance.
     """
 
-    __slots__ = ("_ended_at", "_loss", "_retest", "_started_at", "background", "before_bps", "factor", "running")
+    __slots__ = (
+        "_answered_at", "_ended_at", "_loss", "_retest", "_started_at", "background", "before_bps", "factor", "running", "unsure",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.background = 0.0
         self.running = False
         self.before_bps = 0.0
         self.factor = 1.0
+        self.unsure = False
+        self._answered_at = -math.inf
         self._loss = 0.0
         self._started_at = 0.0
         self._ended_at = -PAUSE
         self._retest = RETEST
 
     def suspects(self, log: LossLog, now: float) -> bool:
-        """Whether there are more losses than the background explains."""
-        if self.running or now - self._ended_at < PAUSE:
+        """Whether there are more losses than the background and chance explain."""
+        if self.running or now - self._ended_at < (AGAIN if self.unsure else PAUSE):
             return False
         count, lost = log.recent(now, WINDOW)
         if lost < LEAST_LOSSES:
@@ -68,8 +86,10 @@ class LossTest:
         if self.background > DOUBTFUL and self._loss > DOUBTFUL and now - self._ended_at > self._retest:
             self._retest *= 2
             return True
-        usual = max(self.background, min(log.lasting, MOST_BACKGROUND))
-        return self._loss > SUSPICIOUS + usual and lost > count * usual + 2.5 * math.sqrt(count * usual)
+        usual = max(self.background, INNOCENT, min(log.lasting, MOST_BACKGROUND))
+        # Losses that come in bursts vary more: that of the number of lost grows with the mean square of their length.
+        spread = 2 * min(MOST_BURST, log.pattern.mean_burst) - 1
+        return self._loss > SUSPICIOUS + usual and lost > count * usual + 2.5 * math.sqrt(count * usual * spread)
 
     def start(self, now: float, rate_bps: float) -> float:
         """Begin a test; returns the rate for its time."""
@@ -97,20 +117,29 @@ class LossTest:
         return self.start(now, self.before_bps)
 
     def verdict(self, log: LossLog, now: float, rtt: float) -> bool | None:
-        """True: the losses answered; False: they did not, and are background from now on; None: not known yet."""
+        """True: the losses answered; False: they did not, and are background from now on; None: not known yet.
+
+        Losses of no great share may have come to an end by chance: they have to answer twice. After the first time it is False, `unsure`
+        is set, and they are not taken for background.
+        """
         begin = self._started_at + rtt + SETTLE
         length = now - begin
         if length < LENGTH:
             return None
         count, lost = log.recent(now, length)
-        # Where losses are usual, it takes more datagrams to see that they are absent.
+        # Where losses are usual, it takes more datagrams to see that they are absent; more still where they come in bursts.
         usual = min(log.lasting, MOST_BACKGROUND)
-        enough = SURE_LOSSES / usual if usual > LITTLE else LEAST_DATAGRAMS
+        burst = min(MOST_BURST, log.pattern.mean_burst)
+        clear = self._loss >= CLEAR * burst
+        enough = SURE_LOSSES * (1.0 if clear else burst) / usual if usual > LITTLE else LEAST_DATAGRAMS
         if count < max(LEAST_DATAGRAMS, enough) and length < MAX_LENGTH:
             return None
         after = lost / count if count else 0.0
         self.abandon(now)
         if after <= 0.35 * self._loss and (usual <= LITTLE or after <= 0.4 * usual):
-            return True
+            once, self._answered_at = now - self._answered_at < MEMORY, now
+            self.unsure = not clear and not once
+            return not self.unsure
+        self.unsure = False
         self.background = min(after, MOST_BACKGROUND)
         return False

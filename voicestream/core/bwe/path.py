@@ -19,6 +19,9 @@ FASTER: Final = 1.35
 STARVED: Final = 0.5
 """Seconds without feedback, beyond a round trip, that mean something."""
 
+QUEUE_DROPS: Final = 0.06
+"""Seconds of queue from which losses may be its own, and say nothing of what repairs are worth."""
+
 JITTERY: Final = 0.003
 """Seconds of jitter from which single pairs tell little."""
 
@@ -30,18 +33,22 @@ class PathView:
         delay: The queue.
         delivery: What arrives.
         losses: What does not.
+        own_losses: The path's own: without those reported while a queue stood, which drops what it has no room for.
         pairs: What pairs tell.
         first_at: When the first datagram left; None before.
         sent_bps: Bits per second sent over the last second or so.
         waiting_since: Since when something sent has not been reported; None when all was.
     """
 
-    __slots__ = ("_asked_at", "_sent_at", "_slowest", "delay", "delivery", "first_at", "losses", "pairs", "sent_bps", "waiting_since")
+    __slots__ = (
+        "_asked_at", "_sent_at", "_slowest", "delay", "delivery", "first_at", "losses", "own_losses", "pairs", "sent_bps", "waiting_since",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.delay = QueueDelay()
         self.delivery = DeliveryRate()
         self.losses = LossLog()
+        self.own_losses = LossLog()
         self.pairs = PacketPairs()
         self.first_at: float | None = None
         self.sent_bps = 0.0
@@ -74,7 +81,10 @@ class PathView:
             self.delivery.add(sample)
             if not second:
                 self._measure(sample, now)
+        self.delivery.lost(lost)
         self.losses.told(now, len(samples), tuple(lost))
+        if self.delay.standing < QUEUE_DROPS:
+            self.own_losses.told(now, len(samples), tuple(lost))
         if samples:
             self.waiting_since = now if self._asked_at > samples[-1].sent_at else None
 

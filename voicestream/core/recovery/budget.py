@@ -12,6 +12,9 @@ __all__ = ["RedundancyBudget", "Tool"]
 MAX_CREDIT: Final = 1500.0
 """Bytes that may be saved up."""
 
+TIGHT_CREDIT: Final = 200.0
+"""Bytes that are left of it when the rate has fallen."""
+
 OVERDRAFT: Final = 900.0
 """Bytes by which retransmissions may run ahead of the measured loss: a burst is to be answered before it is measured."""
 
@@ -66,6 +69,11 @@ class RedundancyBudget:
         self.wire_bytes += wire_bytes
         self._credit = min(MAX_CREDIT, self._credit + self.share * wire_bytes)
         self._answers = min(MAX_CREDIT, self._answers + self.loss * wire_bytes)
+
+    def tighten(self) -> None:
+        """The path carries less: what was saved up before is worth little now."""
+        self._credit = min(self._credit, TIGHT_CREDIT)
+        self._answers = min(self._answers, TIGHT_CREDIT - OVERDRAFT)
 
     def allows(self, tool: Tool, size: int) -> bool:
         """Whether `size` bytes may be spent on `tool` now."""

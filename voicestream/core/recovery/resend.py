@@ -80,6 +80,15 @@ class ResendQueue:
                 found.append(frame)
         return found
 
+    def drop_larger(self, payload_bytes: int) -> int:
+        """Drop frames with a larger payload; returns how many."""
+        kept = [entry for entry in self._waiting if len(entry[0].payload) <= payload_bytes]
+        dropped = len(self._waiting) - len(kept)
+        if dropped:
+            self._waiting = deque(kept)
+            self.expired += dropped
+        return dropped
+
     def clear(self) -> None:
         """What was sent is void."""
         self._waiting.clear()

@@ -22,9 +22,9 @@ def test_few_losses_start_no_test() -> None:
 
 def test_losses_that_fall_with_the_rate_answer() -> None:
     log, test = LossLog(), LossTest()
-    tell(log, 0.0, 2.0, 2)
+    tell(log, 0.0, 2.0, 4)
     assert test.suspects(log, 2.0)
-    assert test.start(2.0, 80e3) == pytest.approx(0.95 * 0.8 * 80e3), "low enough for nothing to be dropped"
+    assert test.start(2.0, 80e3) == pytest.approx(0.95 * 0.6 * 80e3), "low enough for nothing to be dropped"
     assert not test.suspects(log, 2.1)
     tell(log, 2.0, 2.4, 0)
     assert test.verdict(log, 3.0, 0.1) is None
@@ -42,7 +42,7 @@ def test_losses_that_stay_are_background_and_start_no_other_test() -> None:
     assert 0.15 < test.background < 0.25
     tell(log, 4.4, 6.0, 2)
     assert not test.suspects(log, 10.3)
-    tell(log, 10.4, 2.0, 6)
+    tell(log, 10.4, 2.0, 8)
     assert test.suspects(log, 12.3)
 
 
@@ -61,3 +61,25 @@ def test_a_test_may_be_given_up_and_the_next_one_waits() -> None:
     test.abandon(2.0)
     assert not test.running
     assert not test.suspects(log, 2.1)
+
+
+def test_few_losses_must_answer_twice_for_they_may_have_ended_by_chance() -> None:
+    test = LossTest()
+    answers = []
+    for now in (2.0, 10.0):
+        log = LossLog()
+        tell(log, now - 2.0, 2.0, 2)  # two at once
+        assert test.suspects(log, now)
+        test.start(now, 80e3)
+        tell(log, now, 5.2, 0)
+        answers.append((test.verdict(log, now + 5.2, 0.1), test.unsure))
+    assert answers == [(False, True), (True, False)]
+    assert test.background == 0.0
+
+
+def test_a_few_bursts_on_a_radio_link_start_no_test() -> None:
+    log, test = LossLog(), LossTest()
+    for step in range(15):
+        lost = (10 * step, 10 * step + 1, 10 * step + 2) if step % 5 == 0 else ()
+        log.told(step / 10, 10 - len(lost), lost)
+        assert not test.suspects(log, step / 10)

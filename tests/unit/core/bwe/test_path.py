@@ -74,3 +74,14 @@ def test_on_a_link_that_has_become_faster_the_base_is_taken_anew() -> None:
         number += 2
         standing.append(path.delay.standing)
     assert standing[-1] < 0.005
+
+
+def test_what_a_queue_drops_is_no_loss_of_the_path() -> None:
+    path = PathView()
+    for step in range(20):
+        path.told(1 + 0.02 * step, [Sample(step, 1 + 0.02 * step, 1 + 0.02 * step, 125)], [])
+    for step in range(20, 60):
+        at = 1 + 0.02 * step
+        path.told(at, [Sample(2 * step, at, at + 0.3, 125)], [2 * step - 1] if step > 25 else [])
+    assert path.losses.share > 0.2
+    assert path.own_losses.share == 0.0

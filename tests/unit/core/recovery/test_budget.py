@@ -65,3 +65,13 @@ def test_a_burst_is_answered_before_it_is_measured_and_paid_for_later() -> None:
         budget.outcome(9, 1)
         budget.carried(150)
         assert budget.allows(Tool.RETRANSMISSION, 10)
+
+
+def test_what_was_saved_up_at_a_better_rate_is_not_spent_at_a_worse_one() -> None:
+    budget = RedundancyBudget(0.1)
+    budget.carried(15_000)
+    assert budget.allows(Tool.REPAIR, 1000)
+    budget.tighten()
+    assert not budget.allows(Tool.REPAIR, 250)
+    assert not budget.allows(Tool.RETRANSMISSION, 250)
+    assert budget.allows(Tool.RETRANSMISSION, 150)

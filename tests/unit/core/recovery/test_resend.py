@@ -57,3 +57,13 @@ def test_what_waits_is_bounded_and_a_clear_empties_it() -> None:
     assert (len(queue), queue.expired) == (MAX_WAITING, 3)
     queue.clear()
     assert queue.peek(1.0) is None
+
+
+def test_what_is_too_large_by_now_is_dropped_and_counted() -> None:
+    queue = ResendQueue()
+    large = MediaFrame(pts=24, units=8, payload=bytes(160))
+    queue.asked([media(8), large, media(16)], 1.0, 0.04)
+    assert queue.drop_larger(100) == 1
+    assert queue.expired == 1
+    assert [queue.pop().pts, queue.pop().pts] == [8, 16]
+    assert queue.drop_larger(0) == 0
