@@ -69,10 +69,10 @@ def test_few_losses_must_answer_twice_for_they_may_have_ended_by_chance() -> Non
     for now in (2.0, 10.0):
         log = LossLog()
         tell(log, now - 2.0, 2.0, 2)  # two at once
-        assert test.suspects(log, now)
+        assert test.suspects(log, now - 0.15)
         test.start(now, 80e3)
-        tell(log, now, 5.2, 0)
-        answers.append((test.verdict(log, now + 5.2, 0.1), test.unsure))
+        tell(log, now, 5.6, 0)
+        answers.append((test.verdict(log, now + 5.6, 0.1), test.unsure))
     assert answers == [(False, True), (True, False)]
     assert test.background == 0.0
 
