@@ -174,12 +174,13 @@ class Link:
         recovery = self._tracks.recovery
         bundles = sender.take(now, plan.bundle, paused=plan.paused)
         recovery.keep(track, sender.queue.take_dropped(), now)
+        draining = self._planner.estimator.state is RateState.DRAIN
         for bundle in bundles:
-            recovery.ride(bundle, now, plan, draining=self._planner.estimator.state is RateState.DRAIN)
+            recovery.ride(bundle, now, plan, draining=draining)
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
             if len(out) == 1 and self._planner.wants_pair(now):
-                out.append(self._seal(recovery.companion(bundle, now, plan.repair_interval), now))
+                out.append(self._seal(recovery.companion(bundle, now, 0 if draining else plan.repair_interval), now))
 
     def _owed(self, now: float) -> list[bytes]:
         """Datagrams of what is owed after a break."""

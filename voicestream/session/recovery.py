@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 from voicestream.codepoints import CodecId
@@ -11,13 +10,13 @@ from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
 from voicestream.core.recovery.budget import RedundancyBudget, Tool
-from voicestream.core.recovery.copies import CopyQueue
-from voicestream.core.recovery.fec import Repair, RepairDecoder, RepairEncoder, Source, runs_of, window_of
-from voicestream.core.recovery.missing import MAX_PIECES, MissingTracker
+from voicestream.core.recovery.fec import Repair, RepairEncoder, Source, runs_of, window_of
+from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.media import MediaFrame
 from voicestream.session.hub import Hub, earliest
+from voicestream.session.recovery_values import IncomingRecovery, OutgoingRecovery, RecoveryCounts
 from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
@@ -26,7 +25,7 @@ from voicestream.wire.frames import encode_media_flags, frame_size
 from voicestream.wire.opus_toc import opus_is_celt
 from voicestream.wire.sequence import unwrap
 
-__all__ = ["IncomingRecovery", "OutgoingRecovery", "Recovery", "RecoveryCounts"]
+__all__ = ["Recovery"]
 
 REPAIR_SPAN_UNITS: Final = 52
 """How far back a repair reaches (130 ms): what is older is past its playout time behind a lookahead of 150 ms."""
@@ -54,39 +53,6 @@ LARGE: Final = 1.5
 
 RICH_BITRATE_BPS: Final = 24000
 """From here on a retransmission leaves at once; below it waits for a datagram to ride on, to save the headers."""
-
-
-@dataclass(slots=True)
-class RecoveryCounts:
-    """What recovery did."""
-
-    repairs_sent: int = 0
-    retransmissions_sent: int = 0
-    copies_sent: int = 0
-    copies_received: int = 0
-    repairs_received: int = 0
-    frames_repaired: int = 0
-    repairs_invalid: int = 0
-
-
-@dataclass(slots=True)
-class OutgoingRecovery:
-    """What is kept of one track for those who miss something."""
-
-    encoder: RepairEncoder
-    retained: RetainedMedia
-    resends: ResendQueue
-    copies: CopyQueue = field(default_factory=CopyQueue)
-    frames_since_repair: int = 0
-    newest_pts: int = 0
-
-
-@dataclass(slots=True)
-class IncomingRecovery:
-    """What is known of one track's holes."""
-
-    decoder: RepairDecoder = field(default_factory=RepairDecoder)
-    missing: MissingTracker = field(default_factory=MissingTracker)
 
 
 class Recovery:
@@ -128,7 +94,8 @@ class Recovery:
             self._drop_large(plan, now)
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
-            self._echo(out, bundle, now)
+            if not draining:
+                self._echo(out, bundle, now)
             if len(out.resends):
                 self._resend(out, bundle, now, headers=0, most=1 if draining else MAX_PIECES)
             if draining:

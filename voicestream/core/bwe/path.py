@@ -22,6 +22,9 @@ STARVED: Final = 0.5
 QUEUE_DROPS: Final = 0.06
 """Seconds of queue from which losses may be its own, and say nothing of what repairs are worth."""
 
+QUEUE_MEMORY: Final = 0.6
+"""Seconds after it for which that holds: reports are late then, and the base of the delay may have been taken anew."""
+
 JITTERY: Final = 0.003
 """Seconds of jitter from which single pairs tell little."""
 
@@ -41,7 +44,8 @@ class PathView:
     """
 
     __slots__ = (
-        "_asked_at", "_sent_at", "_slowest", "delay", "delivery", "first_at", "losses", "own_losses", "pairs", "sent_bps", "waiting_since",
+        "_asked_at", "_queued_at", "_sent_at", "_slowest", "delay", "delivery", "first_at", "losses", "own_losses", "pairs", "sent_bps",
+        "waiting_since",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -55,6 +59,7 @@ class PathView:
         self.waiting_since: float | None = None
         self._sent_at: float | None = None
         self._asked_at = 0.0
+        self._queued_at = -QUEUE_MEMORY
         self._slowest: float | None = None  # rate with which the base was corrected
 
     def sent(self, now: float, wire_bytes: int, *, eliciting: bool = True) -> None:
@@ -83,7 +88,9 @@ class PathView:
                 self._measure(sample, now)
         self.delivery.lost(lost)
         self.losses.told(now, len(samples), tuple(lost))
-        if self.delay.standing < QUEUE_DROPS:
+        if max(self.delay.standing, self.delay.newest) >= QUEUE_DROPS:
+            self._queued_at = now
+        if now - self._queued_at > QUEUE_MEMORY:
             self.own_losses.told(now, len(samples), tuple(lost))
         if samples:
             self.waiting_since = now if self._asked_at > samples[-1].sent_at else None

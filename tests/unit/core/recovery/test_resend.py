@@ -65,5 +65,5 @@ def test_what_is_too_large_by_now_is_dropped_and_counted() -> None:
     queue.asked([media(8), large, media(16)], 1.0, 0.04)
     assert queue.drop_larger(100) == 1
     assert queue.expired == 1
-    assert [queue.pop().pts, queue.pop().pts] == [8, 16]
+    assert [queue.pop(1.0).pts, queue.pop(1.0).pts] == [8, 16]
     assert queue.drop_larger(0) == 0

@@ -1,0 +1,46 @@
+"""What a session's recovery keeps: by track that is sent, by track that is received, and what it has done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from voicestream.core.recovery.copies import CopyQueue
+from voicestream.core.recovery.fec import RepairDecoder, RepairEncoder
+from voicestream.core.recovery.missing import MissingTracker
+from voicestream.core.recovery.resend import ResendQueue
+from voicestream.core.recovery.retain import RetainedMedia
+
+__all__ = ["IncomingRecovery", "OutgoingRecovery", "RecoveryCounts"]
+
+
+@dataclass(slots=True)
+class RecoveryCounts:
+    """What recovery did."""
+
+    repairs_sent: int = 0
+    retransmissions_sent: int = 0
+    copies_sent: int = 0
+    copies_received: int = 0
+    repairs_received: int = 0
+    frames_repaired: int = 0
+    repairs_invalid: int = 0
+
+
+@dataclass(slots=True)
+class OutgoingRecovery:
+    """What is kept of one track for those who miss something."""
+
+    encoder: RepairEncoder
+    retained: RetainedMedia
+    resends: ResendQueue
+    copies: CopyQueue = field(default_factory=CopyQueue)
+    frames_since_repair: int = 0
+    newest_pts: int = 0
+
+
+@dataclass(slots=True)
+class IncomingRecovery:
+    """What is known of one track's holes."""
+
+    decoder: RepairDecoder = field(default_factory=RepairDecoder)
+    missing: MissingTracker = field(default_factory=MissingTracker)
