@@ -176,8 +176,7 @@ class Estimator:
         return min(tuning.MOST_QUEUE, max(tuning.LEAST_QUEUE, tuning.QUEUED_BITS / self.target_bps))
 
     def _overused(self, now: float, rtt: float) -> bool:
-        delay, aim = self.path.delay, self._aim()
-        queue = delay.standing
+        delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
         if self._rivals.compete(now):
             return False  # the queue is theirs; losses and the guess bound the rate
         if self.state is State.RAMP:
