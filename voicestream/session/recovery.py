@@ -94,7 +94,7 @@ class Recovery:
             self._drop_large(plan, now)
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
-            if not draining:
+            if not draining and not plan.copy_bps:  # copies mean bursts, where an echo is often lost with its answer
                 self._echo(out, bundle, now)
             if len(out.resends):
                 self._resend(out, bundle, now, headers=0, most=1 if draining else MAX_PIECES)

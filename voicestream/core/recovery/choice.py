@@ -35,8 +35,8 @@ MARGIN: Final = 0.01
 REPAIR_MARGIN: Final = 0.03
 """The same for repairs, of which the last in time is as often as not the one that is lost or does not suffice."""
 
-RISE: Final = 3.0
-RELEASE: Final = 12.0
+RISE: Final = 1.0
+RELEASE: Final = 15.0
 """Time constants in seconds with which losses are believed and forgotten: a burst is not yet a habit, and the next is seldom far."""
 
 LONGEST_BURST: Final = 16
