@@ -152,7 +152,8 @@ class Sender:
         """On a new connection, say again what the far end may not know."""
         if self.timeline.next_pts:
             self.anchors.renew(self.timeline.next_pts)
-        if self.clears.confirmed < self.clears.number:
+        if self.clears.number:
+            # Also one that is confirmed: who has asked for it confirms it before our answer says where it ends.
             track, number, to_pts = self.track.track_id, self.clears.number, self.clears.to_pts
             self._tell(wire.Clear(track=track, number=number, from_pts=min(self.counts.played_pts, to_pts), to_pts=to_pts), now)
         if self.timeline.finished and not self.counts.finished:

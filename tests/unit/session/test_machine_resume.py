@@ -407,6 +407,29 @@ def test_media_that_a_clear_has_voided_is_neither_asked_for_nor_sent_after_a_bre
         assert [pts for pts in again if pts < void_to] == []
 
 
+def test_where_a_requested_clear_ends_is_said_again_after_a_break_that_has_swallowed_the_answer() -> None:
+    # VS-8.1-4, VS-11.3-13
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 0.5, reader)
+    pair.fates["server"] = lambda count, datagram: []  # the client's packets are lost
+    for _ in range(20):
+        pair.client.send_frame(frame(), pair.now)
+        pair.run(0.02)
+    pair.server.clear(pair.now, outgoing=False)
+    pair.server.report_played(pair.server.receivers[0].media.end_pts, pair.now)
+    pair.control_delay = 9.0
+    pair.run(0.2)
+    pair.control_delay = pair.delay
+    pair.cut()
+    pair.fates["server"] = None
+    pair.resume()
+    say(pair, 0.5, reader)
+    assert pair.server.receivers[0].clears.to_pts == pair.client._tracks.senders[0].clears.to_pts
+    assert reader[2] == []
+
+
 def test_what_is_held_reaches_to_the_end_of_a_clear() -> None:
     pair = BreakingPair()
     pair.open()
