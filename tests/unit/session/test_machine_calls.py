@@ -34,6 +34,8 @@ def do(pair: Any, kit: Any, name: str, side: str, amount: Any) -> None:
             session.send_frame(kit.frame(serial), pair.now, ahead=True, talkspurt_start=serial == 0)
     elif name == "skip":
         session.skip(amount)
+        if amount > 400:  # half a minute of silence takes time: what was under way before it has arrived
+            pair.run(1.0)
     elif name == "clear":
         session.clear(pair.now, outgoing=amount)
     elif name == "played":
