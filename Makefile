@@ -42,7 +42,7 @@ coverage: $(READY)
 # Tests run side by side, one process a core; a failure prints its seed all the same.
 PYTEST_WORKERS ?= auto
 test: lint coverage
-	$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 INPUTS ?= 200000
 SEED ?= 1
