@@ -40,19 +40,20 @@ def add_command(commands: Commands) -> None:
         help="a call through a link that changes, as WAV files and a page",
         description="Run a real client and a real server that talk to each other in real time through an emulated link: good, then "
         "with 5 % loss, then 30 kbps, then dead for 3 s, then good again. Writes what was said, what was heard and a page about it, and "
-        "checks that the call did what it should; the exit status is 1 if it did not.",
+        "checks that the call did what it should.",
     )
     parser.add_argument("--wav", type=Path, metavar="FILE", help="what the client says, again and again (synthesised speech)")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), metavar="DIR", help="folder for the results (demo-out)")
     parser.add_argument("--seconds", type=bounded(8, 600, "s"), default=60, metavar="S", help="length of the call (60)")
     parser.add_argument("--rtt-ms", type=bounded(0, 2000, "ms"), default=60, metavar="MS", help="round trip of the link (60)")
     parser.add_argument("--seed", type=bounded(0, 2**31), default=1, metavar="N", help="of the losses (1)")
+    parser.add_argument("--strict", action="store_true", help="end with status 1 when a check fails, not only when the call does")
     parser.add_argument("--begun", type=float, default=None, help=argparse.SUPPRESS)  # Unix time at which make began to set up
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the call, write the results, print tables and checks; 1 if a check fails."""
+    """Make the call, write the results, print tables and checks; 1 if a check fails and the run is strict."""
     begun = options.begun or time.time()
     phases = course(options.seconds)
     plan = DemoPlan(
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         record = asyncio.run(run_demo(plan, Path(folder), bar.show))
     checks = verdicts(record, time.time() - begun)
     _write(record, checks, options.out)
-    return 0 if all(check.passed for check in checks) else 1
+    return int(options.strict and not all(check.passed for check in checks))
 
 
 def _words(phases: Sequence[Phase]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from voicestream.cli import demo
 from voicestream.cli.demo.checks import Verdict, gaps, verdicts
 from voicestream.cli.demo.record import DemoRecord, Notice
 
@@ -101,3 +104,17 @@ def test_a_stale_frame_fails(record: DemoRecord, kit) -> None:
 
 def test_more_than_five_minutes_fail(record: DemoRecord) -> None:
     assert not check(record, TIME, 301.0).passed
+
+
+@pytest.mark.parametrize(("strict", "passed", "status"), [(False, False, 0), (True, False, 1), (True, True, 0)])
+def test_a_failed_check_is_an_exit_status_only_where_that_is_asked_for(
+    strict: bool, passed: bool, status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def no_call(*values: object) -> None:
+        return None
+
+    monkeypatch.setattr(demo, "run_demo", no_call)
+    monkeypatch.setattr(demo, "verdicts", lambda *values: [Verdict(title="one", passed=passed, finding="")])
+    monkeypatch.setattr(demo, "_write", lambda *values: None)
+    options = argparse.Namespace(wav=None, out=tmp_path, seconds=8, rtt_ms=60, seed=1, begun=None, strict=strict)
+    assert demo.run(options) == status
