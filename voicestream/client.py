@@ -38,14 +38,15 @@ class connect:
             await call.send(pcm)
 
     or ``call = await connect(...)`` and ``await call.close()`` in the end. A call survives breaks of its path by itself. To have
-    another call when one has ended with an error after all::
+    another call when one has ended after all, with an error or because the server is restarted::
 
         async for call in connect("voicestream://example.org/agent"):
             try:
                 await converse(call)
-                break
-            except CallClosedError:
+            except CallClosed:
                 continue
+            if call.close_code != ErrorCode.GOING_AWAY:  # a loop over what is heard just ends
+                break
 
     Dials that fail there are repeated with growing pauses, up to `DIAL_PATIENCE` seconds; the last error is raised then. A server
     that declines for good (`RejectedError`) and a wrong certificate are raised at once.

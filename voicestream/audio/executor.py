@@ -257,8 +257,6 @@ class Executor:
         self._heard(_Source.SILENCE, self._next_pts)
         return Piece(pcm)
 
-    # Small helpers
-
     def _heard(self, source: _Source, next_pts: int) -> None:
         """Something else than concealment was made: a loss before it is over."""
         self._source = source

@@ -16,7 +16,7 @@ import voicestream
 from voicestream.audio.devices import Microphone, Speaker, require_devices
 from voicestream.audio.files import WavWriter, load_wav, read_wav
 from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
-from voicestream.cli.errors import user_values
+from voicestream.cli.errors import CommandError, user_values
 from voicestream.cli.meter import Meter
 from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
@@ -62,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
         parse_uri(options.url)
     if options.mic or options.speaker:
         require_devices()
+    if options.out is not None and options.input is not None and options.out.resolve() == options.input.resolve():
+        raise CommandError(f"--out is the file of --in: {options.out}; the recording would take its place")
     speech, rate = (None, DEVICE_RATE_HZ) if options.input is None else _read(options.input)
     if options.insecure:
         warnings.simplefilter("ignore", InsecureWarning)

@@ -19,6 +19,7 @@ from voicestream.call_events import CallEvent
 from voicestream.call_stats import CallStats, OrderedStats, PathStats, PlayoutStats, ReceivedStats, SentStats
 from voicestream.cli import call as command
 from voicestream.cli.conversation import Pcm
+from voicestream.cli.errors import CommandError
 from voicestream.config import AudioConfig, RateConfig
 
 EMPTY = CallStats(
@@ -207,3 +208,11 @@ def test_a_recording_needs_a_folder_that_is_there(
     made[0].close()
     assert capsys.readouterr().err == "voicestream: b/c/heard.wav cannot be written: there is no folder b/c\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.wav"]
+
+
+def test_a_recording_never_takes_the_place_of_what_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "speech.wav"
+    write_wav(path, np.zeros(160, np.int16), 16000)
+    options = SimpleNamespace(url="voicestream://x/", mic=False, speaker=False, input=path, out=tmp_path / "." / "speech.wav")
+    with pytest.raises(CommandError, match=r"--out is the file of --in"):
+        command.run(options)

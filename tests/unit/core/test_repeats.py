@@ -96,4 +96,6 @@ def test_repeating_ends_after_a_while_without_confirmation() -> None:
 
 
 def test_sending_something_that_has_gone_is_harmless() -> None:
-    Repeats().sent("a", 10.0)
+    repeats = Repeats()
+    repeats.sent("a", 10.0)
+    assert repeats.next_timer() is None
