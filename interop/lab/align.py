@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RATE", "ROW", "Signal", "best_row", "level_of", "realign", "segment_lags", "spectra"]
+__all__ = ["RATE", "ROW", "Signal", "best_lag", "best_row", "level_of", "realign", "segment_lags", "spectra"]
 
 Signal = npt.NDArray[np.floating]
 RATE: Final = 16000
@@ -27,7 +27,7 @@ def level_of(signal: Signal) -> float:
     return float(np.sqrt(np.mean(signal**2) + 1e-12))
 
 
-def _best_lag(segment: Signal, window: Signal) -> tuple[int, float]:
+def best_lag(segment: Signal, window: Signal) -> tuple[int, float]:
     """Offset of the best match of `segment` in `window`, and its normalised correlation."""
     n = len(segment)
     if len(window) < n:
@@ -96,7 +96,7 @@ def segment_lags(ref: Signal, heard: Signal, offset: int, *, skip: float, max_de
         low = start - offset
         begin = max(0, low)
         window = heard[begin : max(begin, low + int(max_delay * RATE) + SEGMENT)]
-        at, value = _best_lag(segment, window)
+        at, value = best_lag(segment, window)
         good = value > WAVE_MATCH
         if not good:  # time-stretched or recoded, perhaps
             row = begin // ROW

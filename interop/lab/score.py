@@ -31,7 +31,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from interop.lab.align import RATE, ROW, Signal, best_row, level_of, realign, segment_lags, spectra
+from interop.lab.align import RATE, ROW, Signal, best_lag, best_row, level_of, realign, segment_lags, spectra
 from voicestream.testing.link import own_queueing_ms
 from voicestream.testing.profile import NetworkProfile
 
@@ -141,7 +141,7 @@ def _unheard_share(ref: Signal, out: Signal) -> float:
         piece = ref[start : start + PIECE]
         if level_of(piece) < level:
             continue
-        at, value = _best_offset(a[start : start + PIECE], b[start : start + PIECE + 2 * REACH])
+        at, value = best_lag(a[start : start + PIECE], b[start : start + PIECE + 2 * REACH])
         own, theirs = _frames(piece), _frames(full[start + at : start + at + PIECE])
         quiet = bool(np.mean((theirs < own * DROP)[own > level]) >= 0.5)
         if not quiet and value < 0.6:
@@ -149,15 +149,6 @@ def _unheard_share(ref: Signal, out: Signal) -> float:
             value = best_row(said[row:end], played[max(0, row - reach) : end + reach])[1] - 0.15
         missing.append(quiet or value < 0.6)
     return float(np.mean(missing)) if missing else 0.0
-
-
-def _best_offset(piece: Signal, window: Signal) -> tuple[int, float]:
-    dot = np.correlate(window, piece, "valid")
-    sums = np.concatenate([[0.0], np.cumsum(window.astype(np.float64) ** 2)])
-    own = float(np.dot(piece, piece))
-    value = dot / np.sqrt(np.maximum(sums[len(piece) :] - sums[: -len(piece)], own * 1e-3) * own)
-    at = int(np.argmax(value))
-    return at, float(value[at])
 
 
 def _pesq(ref: Signal, out: Signal) -> float:

@@ -21,8 +21,14 @@ from interop.lab.report import markdown, means, page
 from voicestream.audio.speech import sample_speech
 from voicestream.testing.profile import NetworkProfile
 
-NO_LAB = why_not()
-needs_lab = pytest.mark.skipif(NO_LAB is not None, reason=str(NO_LAB))
+
+@pytest.fixture(scope="module")
+def lab() -> None:
+    """Real namespaces, or a skip with the reason."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+
 
 ECHO_SERVER = """
 import socket
@@ -87,7 +93,7 @@ def test_two_flows_never_share_a_port() -> None:
     assert len(set(outside)) == len(outside)
 
 
-@needs_lab
+@pytest.mark.usefixtures("lab")
 def test_packets_cross_with_the_delay_of_the_profile_and_the_log_tells_them(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(ECHO_SERVER)
     (tmp_path / "client.py").write_text(ECHO_CLIENT)
@@ -103,12 +109,12 @@ def test_packets_cross_with_the_delay_of_the_profile_and_the_log_tells_them(tmp_
     assert {(row["verdict"], row["delay_ms"]) for row in rows} == {("ok", "30.00")}
 
 
-@needs_lab
+@pytest.mark.usefixtures("lab")
 def test_a_server_that_ends_early_ends_the_run() -> None:
     assert carry(NetworkProfile(), "exit 3", "sleep 30", head_start=5.0, timeout=30) == 125
 
 
-@needs_lab
+@pytest.mark.usefixtures("lab")
 def test_a_call_is_made_once_and_kept_until_it_is_wanted_again(tmp_path: Path) -> None:
     systems = tmp_path / "systems.json"
     systems.write_text(json.dumps({"one": {"server": "sleep 20; : {out}", "client": "echo said {wav} {seconds} >> {home}/calls; exit 4"}}))

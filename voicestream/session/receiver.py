@@ -135,15 +135,7 @@ class Receiver:
                 self.delivery.catch_up(now, BREAK_PATIENCE, pts)
             counts.newest_at = now
             counts.talking = not frame.talkspurt_end
-        media = MediaFrame(
-            track=self.track.track_id,
-            pts=pts,
-            units=units,
-            payload=frame.payload,
-            clear_number=number,
-            talkspurt_start=frame.talkspurt_start,
-            talkspurt_end=frame.talkspurt_end,
-        )
+        media = self._media(frame, pts, units, number)
         # VS-11.3-11
         stale = kind is SourceKind.RETRANSMISSION and pts + self._lookahead_units < self.media.live_pts
         self.delivery.insert(media, now, kind, send_time, stale=stale)
@@ -161,15 +153,7 @@ class Receiver:
         if pts >= MAX_PTS or self.clears.is_stale(number, pts) or (finish is not None and pts + units > finish):
             self.counts.stale += 1
             return
-        media = MediaFrame(
-            track=self.track.track_id,
-            pts=pts,
-            units=units,
-            payload=frame.payload,
-            clear_number=number,
-            talkspurt_start=frame.talkspurt_start,
-            talkspurt_end=frame.talkspurt_end,
-        )
+        media = self._media(frame, pts, units, number)
         playout.insert(media, now, kind=SourceKind.COPY, send_time=send_time)
 
     def _again(self, frame: AudioFrame | RetransmissionFrame, pts: int, units: int, kind: SourceKind, now: float) -> None:
@@ -178,17 +162,21 @@ class Receiver:
             self.counts.duplicates += 1
             return
         self.counts.replayed += 1
-        media = MediaFrame(
+        self.delivery.replay(self._media(frame, pts, units, self.clears.number, replayed=True), now)
+
+    def _media(
+        self, frame: AudioFrame | RetransmissionFrame | CopyFrame, pts: int, units: int, clear_number: int, *, replayed: bool = False
+    ) -> MediaFrame:
+        return MediaFrame(
             track=self.track.track_id,
             pts=pts,
             units=units,
             payload=frame.payload,
-            clear_number=self.clears.number,
+            clear_number=clear_number,
             talkspurt_start=frame.talkspurt_start,
             talkspurt_end=frame.talkspurt_end,
-            replayed=True,
+            replayed=replayed,
         )
-        self.delivery.replay(media, now)
 
     @property
     def wanted_from(self) -> int:

@@ -15,9 +15,9 @@ from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.media import MediaFrame
+from voicestream.session.coded import coded
 from voicestream.session.hub import Hub, earliest
 from voicestream.session.recovery_values import IncomingRecovery, OutgoingRecovery, RecoveryCounts
-from voicestream.session.replay import retransmission
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
 from voicestream.wire.frame_values import AudioFrame, CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
@@ -137,7 +137,7 @@ class Recovery:
         before = self.outgoing[track].retained.within(first.pts - 1, 1)
         if not before or before[-1].clear_number != first.clear_number:
             return None
-        return retransmission(before[-1])
+        return coded(RetransmissionFrame, before[-1])
 
     def probe(self) -> Bundle:
         """A datagram that only measures the path."""
@@ -216,7 +216,7 @@ class Recovery:
     def _resend(self, out: OutgoingRecovery, bundle: Bundle, now: float, *, headers: int, most: int = MAX_PIECES) -> None:
         while most and (media := out.resends.peek(now)) is not None:
             most -= 1
-            frame = retransmission(media)
+            frame = coded(RetransmissionFrame, media)
             size = frame_size(frame)
             if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.RETRANSMISSION, size + headers):
                 return
@@ -229,7 +229,7 @@ class Recovery:
     def _echo(self, out: OutgoingRecovery, bundle: Bundle, now: float) -> None:
         """What was sent again a moment ago rides on audio once more: if that was lost, this is quicker than the next question."""
         for media in out.resends.echoes(now):
-            frame = retransmission(media)
+            frame = coded(RetransmissionFrame, media)
             size = frame_size(frame)
             if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.REPAIR, size):
                 self._send_again(frame, bundle, 0)
@@ -249,14 +249,7 @@ class Recovery:
     def _copy(self, out: OutgoingRecovery, bundle: Bundle, now: float, offset: int) -> None:
         """Low-rate copies of frames that left some time ago."""
         for media in out.copies.due(offset, last=bundle.sources[-1].talkspurt_end):
-            frame = CopyFrame(
-                track=media.track,
-                pts=media.pts & 0xFFFF,
-                payload=media.payload,
-                clear_number=media.clear_number & 3,
-                talkspurt_start=media.talkspurt_start,
-                talkspurt_end=media.talkspurt_end,
-            )
+            frame = coded(CopyFrame, media)
             size = frame_size(frame)
             if bundle.size + size > self._hub.peer.max_datagram_size or not self.budget.allows(Tool.COPY, size):
                 out.copies.dropped += 1

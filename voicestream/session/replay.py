@@ -10,6 +10,7 @@ from voicestream.core.recovery.catchup import CAPACITY_SHARE, CatchUp
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.core.timeline import MAX_PTS, Anchors
 from voicestream.media import MediaFrame
+from voicestream.session.coded import coded
 from voicestream.session.hub import Hub
 from voicestream.session.sender import ANCHOR_KEY, Bundle
 from voicestream.wire.datagram import HEADER_SIZE
@@ -17,7 +18,7 @@ from voicestream.wire.frame_values import AnchorFrame, RetransmissionFrame
 from voicestream.wire.frames import frame_size
 from voicestream.wire.parameters import Held
 
-__all__ = ["MAX_REACH_UNITS", "Replay", "ReplayWindow", "retransmission"]
+__all__ = ["MAX_REACH_UNITS", "Replay", "ReplayWindow"]
 
 MAX_REACH_UNITS: Final = 30000
 """How far behind the present a frame is sent again (75 s): 16 bits of pts name no more than 82 s."""
@@ -152,7 +153,7 @@ class Replay:
         overhead = WIRE_OVERHEAD + HEADER_SIZE
         limit = self._hub.peer.max_datagram_size
         while (media := owed.peek(overhead)) is not None:
-            frame = retransmission(media)
+            frame = coded(RetransmissionFrame, media)
             size = frame_size(frame)
             if bundle.media and bundle.size + size > limit:
                 break
@@ -181,18 +182,6 @@ class Replay:
             return None
         timers = [timer for owed in self._owed.values() if (timer := owed.next_timer(WIRE_OVERHEAD + HEADER_SIZE)) is not None]
         return max(self._next_at, min(timers)) if timers else None
-
-
-def retransmission(media: MediaFrame) -> RetransmissionFrame:
-    """VS-4.7-2: byte for byte what was sent first."""
-    return RetransmissionFrame(
-        track=media.track,
-        pts=media.pts & 0xFFFF,
-        payload=media.payload,
-        clear_number=media.clear_number & 3,
-        talkspurt_start=media.talkspurt_start,
-        talkspurt_end=media.talkspurt_end,
-    )
 
 
 def _holds(held: Held, frame: MediaFrame) -> bool:

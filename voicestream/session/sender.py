@@ -15,6 +15,7 @@ from voicestream.core.timeline import Anchors, Timeline
 from voicestream.errors import ProtocolError
 from voicestream.events import Cleared, ClearRequested, Finished, Progress
 from voicestream.media import MediaFrame
+from voicestream.session.coded import coded
 from voicestream.session.hub import Hub
 from voicestream.wire import messages as wire
 from voicestream.wire.frame_values import AnchorFrame, AudioFrame, Frame, PlayoutEntry
@@ -252,16 +253,7 @@ class Sender:
                 bundle.frames.append(AnchorFrame(track=frame.track, pts=anchor[0].pts, ahead=anchor[0].ahead))
                 bundle.tokens.append(token)
                 bundle.size += _ANCHOR
-        bundle.frames.append(
-            AudioFrame(
-                track=frame.track,
-                pts=frame.pts & 0xFFFF,
-                payload=frame.payload,
-                clear_number=frame.clear_number & 3,
-                talkspurt_start=frame.talkspurt_start,
-                talkspurt_end=frame.talkspurt_end,
-            )
-        )
+        bundle.frames.append(coded(AudioFrame, frame))
         bundle.size += len(frame.payload) + _AUDIO
         bundle.units += frame.units
         bundle.media.append((frame.track, frame.pts))

@@ -26,6 +26,7 @@ from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCSes
 from aiortc.mediastreams import MediaStreamError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from options import parser
 from soundcard import Meter, Microphone, Speaker, load_speech, write_json
 
 RATE = 48000
@@ -161,17 +162,7 @@ async def client(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("role", choices=["server", "client"])
-    parser.add_argument("--host", default="0.0.0.0", help="address to listen on, or to call")
-    parser.add_argument("--port", type=int, default=8089, help="TCP port of the signalling")
-    parser.add_argument("--seconds", type=float, default=18, help="client: length of the speech")
-    parser.add_argument("--life", type=float, default=80, help="server: seconds after which it ends")
-    parser.add_argument("--wav", help="client: what to say")
-    parser.add_argument("--reply", help="server: what to say back")
-    parser.add_argument("--sent", help="JSON file of the microphone")
-    parser.add_argument("--out", help="WAV of what is heard")
-    options = parser.parse_args()
+    options = parser(__doc__, 8089).parse_args()
     asyncio.run(Server(options).run() if options.role == "server" else client(options))
 
 

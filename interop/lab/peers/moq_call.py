@@ -22,6 +22,7 @@ import moq
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from options import parser
 from soundcard import Meter, Microphone, Speaker, load_speech, write_json
 
 RATE = 48000
@@ -145,18 +146,9 @@ async def client(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("role", choices=["server", "client"])
-    parser.add_argument("--host", default="0.0.0.0", help="address to listen on, or to call")
-    parser.add_argument("--port", type=int, default=4443)
-    parser.add_argument("--seconds", type=float, default=18, help="client: length of the speech")
-    parser.add_argument("--life", type=float, default=80, help="server: seconds after which it ends")
-    parser.add_argument("--wav", help="client: what to say")
-    parser.add_argument("--reply", help="server: what to say back")
-    parser.add_argument("--sent", help="JSON file of the microphone")
-    parser.add_argument("--out", help="WAV of what is heard")
-    parser.add_argument("--max-age-ms", type=int, help="listener: skip a stalled group past this age")
-    options = parser.parse_args()
+    words = parser(__doc__, 4443)
+    words.add_argument("--max-age-ms", type=int, help="listener: skip a stalled group past this age")
+    options = words.parse_args()
     asyncio.run(server(options) if options.role == "server" else client(options))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from dataclasses import replace
 from typing import Final
 
 from voicestream.media import MediaFrame
@@ -65,22 +66,10 @@ class CopyQueue:
         while self._waiting and (last or len(self._waiting) >= offset):
             frame, payload = self._waiting.popleft()
             if payload is not None:
-                found.append(_copy_of(frame, payload))
+                found.append(replace(frame, payload=payload))
         return found
 
     def clear(self) -> None:
         """What was sent is void."""
         self._offered.clear()
         self._waiting.clear()
-
-
-def _copy_of(frame: MediaFrame, payload: bytes) -> MediaFrame:
-    return MediaFrame(
-        track=frame.track,
-        pts=frame.pts,
-        units=frame.units,
-        payload=payload,
-        clear_number=frame.clear_number,
-        talkspurt_start=frame.talkspurt_start,
-        talkspurt_end=frame.talkspurt_end,
-    )
