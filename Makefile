@@ -8,7 +8,7 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz bench-sim bench-recovery bench-resume bench-net build clean
+.PHONY: help demo test lint types coverage fuzz bench-sim bench-recovery bench-resume bench-net bench-cpu build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-recovery [RECOVERY='--seeds 1-3 --seconds 60']  what mends the losses, by tool, and its bars, in virtual time"
 	@echo "make bench-resume [COUNT=n] [SEED=n] [JOBS=n]  calls whose path breaks at random, in virtual time"
 	@echo "make bench-net [ARGS=...]  calls over bad links beside aiortc and moq-rs, judged by ear (Linux, root; see interop/README.md)"
+	@echo "make bench-cpu [CPU=...]  what a call costs a server, beside aiortc (Linux)"
 	@echo "make build            a wheel in dist/"
 	@echo "make clean            remove what the others made"
 
@@ -71,6 +72,10 @@ $(LAB)/.ready: pyproject.toml
 
 bench-net: $(LAB)/.ready
 	$(LAB)/bin/python -m interop.lab.bench $(ARGS)
+
+CPU ?=
+bench-cpu: $(LAB)/.ready
+	$(LAB)/bin/python -m interop.lab.load $(CPU)
 
 build: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .

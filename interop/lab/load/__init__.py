@@ -1,0 +1,1 @@
+"""Load on one server process: how much CPU a call costs, beside aiortc."""
