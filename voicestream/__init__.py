@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         VoiceStreamError,
     )
     from voicestream.server import Server, serve
+    from voicestream.server_admission import Admission
 
 __all__ = [
+    "Admission",
     "AudioBlock",
     "AudioConfig",
     "AudioError",
@@ -91,6 +93,7 @@ _MODULES = {
         "VoiceStreamError",
     ),
     "server": ("Server", "serve"),
+    "server_admission": ("Admission",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -153,30 +153,42 @@ class Limits:
 
     Attributes:
         handshake_timeout: Seconds from the connection's first packet to ACCEPT, 0.1 to 60.
+        authenticate_timeout: Seconds of these that `authenticate` may take, 0.1 to 60.
         idle_timeout: Seconds without any packet after which the connection is dead, 1 to 600.
         max_event_size: Bytes of one application event that this side takes, 1024 to 16777216.
         max_event_streams: Events of the peer that may be under way at once, 1 to 1000.
         events_per_second: Events a second that this side takes, in the mean over ten seconds, 1 to 10000.
         messages_per_second: Control messages a second that this side takes, likewise, 1 to 10000.
+        datagrams_per_second: Datagrams a second that this side takes, likewise, 200 to 100000; a call sends about 100.
         early_datagrams: Datagrams kept by a client until ACCEPT has come, 0 to 1000.
         undelivered_events: Events kept for an application that does not fetch them, 1 to 10000; the oldest is dropped and counted.
         max_sessions: Sessions of one server, 1 to 1000000.
         max_sessions_per_address: Sessions of one client address, 1 to 1000000.
+        max_handshakes: Connections on which a server has not accepted a session yet, 1 to 1000000.
+        max_handshakes_per_address: Those of one client address, 1 to 1000000.
+        retry_above: While so many of them are under way, a further client has to prove its address first (QUIC's Retry), which costs
+            it a round trip, 0 to 1000000; 0 for each client at any time.
     """
 
     handshake_timeout: float = 10.0
+    authenticate_timeout: float = 5.0
     idle_timeout: float = 30.0
     max_event_size: int = 1 << 20
     max_event_streams: int = 64
     events_per_second: int = 200
     messages_per_second: int = 200
+    datagrams_per_second: int = 1000
     early_datagrams: int = 64
     undelivered_events: int = 1000
     max_sessions: int = 1000
     max_sessions_per_address: int = 1000
+    max_handshakes: int = 512
+    max_handshakes_per_address: int = 128
+    retry_above: int = 64
 
     def __post_init__(self) -> None:
         _require(0.1 <= self.handshake_timeout <= 60, f"handshake_timeout must be 0.1 to 60, not {self.handshake_timeout}")
+        _require(0.1 <= self.authenticate_timeout <= 60, f"authenticate_timeout must be 0.1 to 60, not {self.authenticate_timeout}")
         _require(1 <= self.idle_timeout <= 600, f"idle_timeout must be 1 to 600, not {self.idle_timeout}")
         _require(1024 <= self.max_event_size <= 1 << 24, f"max_event_size must be 1024 to 16777216, not {self.max_event_size}")
         _require(1 <= self.max_event_streams <= 1000, f"max_event_streams must be 1 to 1000, not {self.max_event_streams}")
@@ -184,11 +196,10 @@ class Limits:
         _require(1 <= self.messages_per_second <= 10000, f"messages_per_second must be 1 to 10000, not {self.messages_per_second}")
         _require(0 <= self.early_datagrams <= 1000, f"early_datagrams must be 0 to 1000, not {self.early_datagrams}")
         _require(1 <= self.undelivered_events <= 10000, f"undelivered_events must be 1 to 10000, not {self.undelivered_events}")
-        _require(1 <= self.max_sessions <= 1000000, f"max_sessions must be 1 to 1000000, not {self.max_sessions}")
-        _require(
-            1 <= self.max_sessions_per_address <= 1000000,
-            f"max_sessions_per_address must be 1 to 1000000, not {self.max_sessions_per_address}",
-        )
+        _require(200 <= self.datagrams_per_second <= 100000, f"datagrams_per_second must be 200 to 100000, not {self.datagrams_per_second}")
+        for name in ("max_sessions", "max_sessions_per_address", "max_handshakes", "max_handshakes_per_address", "retry_above"):
+            value, least = getattr(self, name), int(name != "retry_above")
+            _require(least <= value <= 1000000, f"{name} must be {least} to 1000000, not {value}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -104,8 +104,10 @@ class serve:
         certfile: PEM file with the certificate and its chain.
         keyfile: PEM file with its key.
         authenticate: Function or coroutine function that is called with authority, path, token (bytes), metadata (bytes) and
-            address of a client before its call is taken. Returns None, or bytes that the client gets as the call's metadata;
-            returns or raises a `RejectedError` to decline.
+            address of a client before its call is taken, and once more when its session is resumed. Returns None, bytes that the
+            client gets as the call's metadata, or an `Admission` with limits of its own; returns or raises a `RejectedError` to
+            decline, or to send the client elsewhere (`ErrorCode.REDIRECT` with a `uri`). It may take `Limits.authenticate_timeout`
+            seconds; a plain function holds up all calls while it waits.
         sample_rate_hz: Rate of the PCM that calls give and take, 8000 to 192000.
         channels: Channels of that PCM, 1 or 2.
         bitrate_bps: Bits per second of the codec to begin with, 8000 to 64000; the network's state moves it.

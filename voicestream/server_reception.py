@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Final, Protocol, cast
 from voicestream.call import Call
 from voicestream.call_link import CallLink
 from voicestream.call_log import Journal
-from voicestream.call_options import CallInfo, CallOptions
+from voicestream.call_options import CallInfo, CallOptions, as_bytes
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode
@@ -20,7 +19,7 @@ from voicestream.errors import CallClosed, ProtocolError, RejectedError, StateEr
 from voicestream.events import Closed, HelloReceived, ResumeReceived
 from voicestream.quic.aio import Link
 from voicestream.quic.endpoint import Connection
-from voicestream.server_admission import Authenticate, admit
+from voicestream.server_admission import Admission, Authenticate, admit
 from voicestream.server_watch import CallWatch
 from voicestream.session import ServerSession
 from voicestream.store import SessionRecord
@@ -88,6 +87,7 @@ class Reception:
         "_lifetime",
         "_link",
         "_on_over",
+        "_over_at",
         "_parts",
         "_rules",
         "_sessions",
@@ -115,6 +115,7 @@ class Reception:
         self._on_over = on_over
         self._sessions = sessions
         self._lifetime: asyncio.TimerHandle | None = None
+        self._over_at: asyncio.TimerHandle | None = None
         self._parts: CallParts | None = None
         self._watch = CallWatch()
         self.call: Call | None = None
@@ -166,6 +167,8 @@ class Reception:
 
     def _check_over(self, _task: asyncio.Task[None] | None = None) -> None:
         if self._ending.closed and (self.task is None or self.task.done()):
+            if self._over_at is not None:
+                self._over_at.cancel()
             self._on_over(self)
 
     # A session that changes its connection
@@ -211,7 +214,7 @@ class Reception:
             if isinstance(verdict, RejectedError):
                 self._reject(verdict)
             else:
-                self._sessions.take_over(event, self._link, identity=_identity(hello))
+                self._sessions.take_over(event, self._link, identity=verdict.identity_of(hello))
         except ProtocolError as error:
             logger.info("resumption from %s refused: %s", self._address[0], error)
         except (CallClosed, StateError):
@@ -258,25 +261,34 @@ class Reception:
             return
         await self._handle(call, parts)
 
-    async def _verdict(self, hello: HelloReceived) -> bytes | RejectedError:
+    async def _verdict(self, hello: HelloReceived) -> Admission | RejectedError:
         session, leaving = self._rules.options.session, RejectedError(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
         if self._draining:
             return leaving
-        verdict = await admit(
-            self._rules.authenticate, hello, self._address, metadata=session.metadata, timeout=session.limits.handshake_timeout
-        )
+        timeout = min(session.limits.authenticate_timeout, session.limits.handshake_timeout)
+        verdict = await admit(self._rules.authenticate, hello, self._address, metadata=session.metadata, timeout=timeout)
         return leaving if self._draining and not isinstance(verdict, RejectedError) else verdict
 
     def _reject(self, why: RejectedError) -> None:
         with self._link.verbs() as (session, now):
-            cast(ServerSession, session).reject(
-                now, why.code, why.reason, uri=why.uri, route_token=why.route_token, retry_after=why.retry_after
-            )
+            server = cast(ServerSession, session)
+            try:
+                server.reject(now, why.code, why.reason, uri=why.uri, route_token=why.route_token, retry_after=why.retry_after)
+            except ValueError as error:
+                # A reason that is too long, a route token that is too short: the client gets an answer all the same.
+                logger.error("a refusal by authenticate does not fit the protocol: %s", error)
+                server.reject(now, ErrorCode.INTERNAL_ERROR, "the server could not say why")
         logger.info("call from %s declined: %s", self._address[0], why)
 
-    def _accept(self, hello: HelloReceived, metadata: bytes) -> tuple[Call, CallParts]:
+    def _accept(self, hello: HelloReceived, terms: Admission) -> tuple[Call, CallParts]:
         with self._link.verbs() as (session, now):
-            cast(ServerSession, session).accept(now, metadata=metadata, identity=_identity(hello))
+            cast(ServerSession, session).accept(
+                now,
+                metadata=as_bytes("metadata", terms.metadata, 4096),
+                identity=terms.identity_of(hello),
+                limits=terms.limits,
+                max_rate_bps=terms.max_rate_bps,
+            )
             session_id = session.session_id
             options = replace(self._rules.options, observer=session.observer)
             self._sessions.accepted(self, self._link)
@@ -293,7 +305,13 @@ class Reception:
         parts.context.on_change = lambda: self._sessions.changed(self)
         self._sessions.changed(self)
         self.call = Call(info, parts)
+        if terms.max_duration_s is not None:
+            self._over_at = asyncio.get_running_loop().call_later(terms.max_duration_s, self._time_is_up)
         return self.call, parts
+
+    def _time_is_up(self) -> None:
+        self._link.close(ErrorCode.LIMIT_EXCEEDED, "the call has lasted as long as it may")
+        self.pump()
 
     async def _handle(self, call: Call, parts: CallParts) -> None:
         try:
@@ -322,12 +340,6 @@ class Reception:
                 await call.finish(self._rules.finish_timeout, track=track)
             except TimeoutError:
                 logger.info("call %s: the client had not played all within %g s", call.session_id[:8], self._rules.finish_timeout)
-
-
-def _identity(hello: HelloReceived) -> bytes:
-    """Who calls whom, as far as `authenticate` can tell: the same token for the same place."""
-    parts = (hello.authority.encode(), hello.path.encode(), hello.token)
-    return hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in parts)).digest()
 
 
 def _is_being_cancelled() -> bool:

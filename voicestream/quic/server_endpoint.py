@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from aioquic.quic.packet import QuicErrorCode, QuicProtocolVersion, encode_quic_retry, encode_quic_version_negotiation
-from aioquic.quic.retry import QuicRetryTokenHandler
+from aioquic.quic.packet import QuicErrorCode, QuicProtocolVersion, encode_quic_version_negotiation
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
@@ -22,6 +21,7 @@ from voicestream.quic.configuration import ServerTls, server_configuration, wind
 from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import ConnectionIds, random_ids
 from voicestream.quic.connection_values import Goodbye
+from voicestream.quic.doors import Doors, Ticket
 from voicestream.quic.packets import Preamble, encode_initial_close, initial_token, read_preamble
 from voicestream.quic.streams import SessionPort
 from voicestream.quic.values import Address
@@ -65,7 +65,7 @@ class EndpointStats:
 class _Entry:
     """What the endpoint remembers of one connection beside it."""
 
-    __slots__ = ("host", "ids", "retired", "timer", "was_offered")
+    __slots__ = ("host", "ids", "is_guest", "retired", "timer", "was_offered")
 
     def __init__(self, host: object) -> None:
         self.host = host
@@ -73,6 +73,7 @@ class _Entry:
         self.retired: deque[bytes] = deque()
         self.timer: float | None = None
         self.was_offered = False
+        self.is_guest = True  # no session has been accepted on it yet
 
 
 class ServerEndpoint:
@@ -98,7 +99,8 @@ class ServerEndpoint:
             entropy: Gives that many random bytes.
             limits: Timeouts, and how many connections in all and for one address; the defaults if None.
             ids: Where connection ids come from; 8 random bytes each if None.
-            retry: Have every client prove its address first, at the price of one more round trip.
+            retry: Have every client prove its address first, at the price of one more round trip. Without, those that come while
+                `Limits.retry_above` handshakes are under way do.
 
         Raises:
             OSError: A file in `tls` cannot be read.
@@ -110,7 +112,7 @@ class ServerEndpoint:
         self._entropy = entropy
         self._new_session = new_session
         self._configuration = server_configuration(tls, self._limits, id_length=self._ids.length)
-        self._retry = QuicRetryTokenHandler() if retry else None
+        self._doors = Doors(self._limits, always=retry)
         self._entries: dict[Connection, _Entry] = {}
         self._routes: dict[bytes, Connection] = {}
         self._hosts: Counter[object] = Counter()
@@ -262,63 +264,49 @@ class ServerEndpoint:
         return self._admit(preamble, token, addr, now)
 
     def _is_full(self, addr: Address, now: float) -> bool:
-        """Whether there is no room. A session that has lost its path may come on a second connection, without counting twice."""
+        """Whether there is no room. A session that has lost its path may come on a second connection, without counting twice.
+
+        Handshakes have bounds of their own: what a forger of addresses begins must not take the place of calls.
+        """
+        if self._closing or self._doors.is_full(addr[0]):
+            return True
         most, most_here = self._limits.max_sessions, self._limits.max_sessions_per_address
-        count, count_here = len(self._entries), self._hosts[addr[0]]
-        if self._closing or (count < most and count_here < most_here):
-            return self._closing
+        count, count_here = len(self._entries) - self._doors.total, self._hosts[addr[0]]
+        if count < most and count_here < most_here:
+            return False
         if not self._lost_at <= now < self._lost_at + LOST_EVERY:
             lost = [entry.host for one, entry in self._entries.items() if one.keeps_session and one.hearing.is_lost(now)]
             self._lost_at, self._lost = now, Counter(lost)
         return count - min(self._lost.total(), most) >= most or count_here - min(self._lost[addr[0]], most_here) >= most_here
 
     def _admit(self, preamble: Preamble, token: bytes, addr: Address, now: float) -> Connection | None:
-        original, retry_source = preamble.destination_id, None
-        if self._retry is not None:
-            if not token:
-                self._send_retry(self._retry, preamble, addr, now)
-                return None
-            try:
-                original = self._retry.validate_token(
-                    address=_host_of(addr), destination_cid=preamble.destination_id, token=token, now=now
-                )
-            except ValueError:
-                self._close_initial(preamble, addr, QuicErrorCode.INVALID_TOKEN, "")
-                return None
-            retry_source = preamble.destination_id
+        try:
+            ticket = self._doors.check(preamble, token, addr, now)
+        except ValueError:
+            self._close_initial(preamble, addr, QuicErrorCode.INVALID_TOKEN, "")
+            return None
+        if ticket is None:
+            self.stats.retried += 1
+            self._replies.append((self._doors.retry(preamble, addr, now, self._ids.next), addr))
+            return None
+        return self._begin(preamble, ticket, addr)
+
+    def _begin(self, preamble: Preamble, ticket: Ticket, addr: Address) -> Connection:
         quic = VoiceQuic(
             self._configuration,
             windows=windows_for(self._limits),
             ids=self._ids,
             entropy=self._entropy,
-            original_destination_id=original,
-            retry_source_id=retry_source,
+            original_destination_id=ticket.original_id,
+            retry_source_id=ticket.retry_source_id,
         )
         connection = Connection(quic, self._new_session(), server="the server", handshake_timeout=self._limits.handshake_timeout)
         entry = self._entries[connection] = _Entry(addr[0])
-        self._hosts[entry.host] += 1
+        self._doors.begun(entry.host)
         for cid in (preamble.destination_id, quic.host_cid):
             entry.ids.add(cid)
             self._routes[cid] = connection
         return connection
-
-    def _send_retry(self, handler: QuicRetryTokenHandler, preamble: Preamble, addr: Address, now: float) -> None:
-        source_id = self._ids.next()
-        token = handler.create_token(
-            address=_host_of(addr),
-            original_destination_connection_id=preamble.destination_id,
-            retry_source_connection_id=source_id,
-            now=now,
-        )
-        packet = encode_quic_retry(
-            version=VERSIONS[0],
-            source_cid=source_id,
-            destination_cid=preamble.source_id,
-            original_destination_cid=preamble.destination_id,
-            retry_token=token,
-        )
-        self.stats.retried += 1
-        self._replies.append((packet, addr))
 
     def _close_initial(self, preamble: Preamble, addr: Address, code: int, reason: str) -> None:
         packet = encode_initial_close(
@@ -344,13 +332,26 @@ class ServerEndpoint:
                     entry.ids.discard(oldest)
                     self._routes.pop(oldest, None)
         if connection.is_up and not entry.was_offered:
-            entry.was_offered = True
-            self._new.append(connection)
+            self._offer(connection, entry, now)
+        if entry.is_guest and connection.session.is_open:
+            entry.is_guest = False
+            self._doors.ended(entry.host)
         if connection.is_terminated:
             self._retire(connection, entry, now)
             return
         if timer:
             self._set_timer(connection, entry)
+
+    def _offer(self, connection: Connection, entry: _Entry, now: float) -> None:
+        """A handshake is complete, so the client lives at its address: from now on it counts there."""
+        entry.was_offered = True
+        self._new.append(connection)
+        self._hosts[entry.host] += 1
+        most = self._limits.max_sessions_per_address
+        if self._hosts[entry.host] - min(self._lost[entry.host], most) > most:
+            # Others of this address were quicker.
+            self.stats.refused += 1
+            connection.close(now, ErrorCode.BUSY, "the server has no room for another call of this address")
 
     def _set_timer(self, connection: Connection, entry: _Entry) -> None:
         timer = connection.next_timer()
@@ -374,17 +375,15 @@ class ServerEndpoint:
         for cid in entry.ids:
             if self._routes.get(cid) is connection:
                 del self._routes[cid]
-        self._hosts[entry.host] -= 1
-        if not self._hosts[entry.host]:
-            del self._hosts[entry.host]
+        if entry.is_guest:
+            self._doors.ended(entry.host)
+        if entry.was_offered:
+            self._hosts[entry.host] -= 1
+            if not self._hosts[entry.host]:
+                del self._hosts[entry.host]
 
     def close(self, now: float, code: int = ErrorCode.GOING_AWAY, reason: str = "") -> None:
         """Close all connections and take no new ones. `datagrams_to_send` until `connections` is empty lets them end well."""
         self._closing = True
         for connection in list(self._entries):
             connection.close(now, code, reason)
-
-
-def _host_of(addr: Address) -> Address:
-    """An address as Retry tokens have it: without the port, for a NAT may give the second packet another one."""
-    return (addr[0], 0)

@@ -27,6 +27,11 @@ class Vacant:
     __slots__ = ()
 
     @property
+    def is_open(self) -> bool:
+        """Nobody says anything."""
+        return False
+
+    @property
     def is_closed(self) -> bool:
         """Nothing can be over that has not begun."""
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from voicestream.codepoints import ErrorCode, EventKind
+from voicestream.config import Limits
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS, EventInbox, EventOutbox
 from voicestream.core.rate_limit import RateLimit
 from voicestream.errors import ProtocolError
@@ -36,6 +37,11 @@ class AppEvents:
         self._early: list[tuple[int, bytes, bool]] = []
         self._stops: list[int] = []
 
+    def tighten(self, limits: Limits) -> None:
+        """Other bounds hold from now on; nothing has come yet."""
+        self.inbox = EventInbox(max_size=limits.max_event_size, max_streams=limits.max_event_streams)
+        self._limit = RateLimit(limits.events_per_second)
+
     # Out
 
     def send(self, payload: bytes, now: float, *, kind: int, ordered: bool, track: int | None, pts: int | None) -> int:
@@ -60,7 +66,7 @@ class AppEvents:
 
     def limit_rate(self) -> None:
         """Take the far end's bound of the rate into account."""
-        bound = self._hub.peer.max_rate_bps
+        bound = self._hub.rate_bound
         self.outbox.allowed_bps = DEFAULT_ALLOWANCE_BPS if bound is None else min(bound, DEFAULT_ALLOWANCE_BPS)
 
     # In

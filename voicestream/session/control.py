@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode, MessageType
+from voicestream.config import Limits
 from voicestream.core.lifecycle import State
 from voicestream.core.rate_limit import RateLimit
 from voicestream.errors import ProtocolError
@@ -36,6 +37,10 @@ class ControlChannel:
         self._parser = MessageParser()
         self._limit = RateLimit(hub.config.limits.messages_per_second)
         self._deadline: float | None = None
+
+    def tighten(self, limits: Limits) -> None:
+        """Other bounds hold from now on."""
+        self._limit = RateLimit(limits.messages_per_second)
 
     def start(self, now: float) -> None:
         """The time for the handshake runs from now."""

@@ -119,18 +119,20 @@ class Hub:
         config: Settings of this end.
         lifecycle: The state.
         peer: Limits of the far end.
+        max_rate_bps: What this end may send at most by its own owner's word, in bits per second on the wire; None for no bound.
         entropy: Gives so many random bytes.
         outgoing: What waits to leave besides media.
         events: What the owner fetches.
         counts: Counters.
     """
 
-    __slots__ = ("_observer", "config", "counts", "entropy", "events", "lifecycle", "outgoing", "peer")
+    __slots__ = ("_observer", "config", "counts", "entropy", "events", "lifecycle", "max_rate_bps", "outgoing", "peer")
 
     def __init__(self, config: SessionConfig, role: Role, entropy: Callable[[int], bytes], observer: Observer | None) -> None:
         self.config = config
         self.lifecycle = Lifecycle(role)
         self.peer = PeerLimits()
+        self.max_rate_bps: int | None = None
         self.entropy = entropy
         self.outgoing = Outgoing()
         self.events = EventQueue(config.limits.undelivered_events)
@@ -158,6 +160,12 @@ class Hub:
     def observer(self) -> Observer | None:
         """Who takes trace records, if anybody does."""
         return self._observer
+
+    @property
+    def rate_bound(self) -> int | None:
+        """Bits per second on the wire that this end may send: what both sides allow; None for no bound."""
+        own, theirs = self.max_rate_bps, self.peer.max_rate_bps
+        return theirs if own is None else own if theirs is None else min(own, theirs)
 
     def require_open(self, verb: str) -> None:
         """Raise StateError unless media and events may flow, now or when the session is resumed."""

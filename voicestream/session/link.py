@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from voicestream.codepoints import ErrorCode
+from voicestream.config import Limits
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan, wire_rate_bps
 from voicestream.core.bwe import State as RateState
 from voicestream.core.keepalive import Keepalive
 from voicestream.core.lifecycle import Role, State
+from voicestream.core.rate_limit import RateLimit
 from voicestream.errors import ProtocolError
 from voicestream.session.grease import Grease
 from voicestream.session.hub import Hub, earliest
@@ -36,7 +38,7 @@ class Link:
         keepalive: Watches for silence.
     """
 
-    __slots__ = ("_early", "_grease", "_hub", "_planner", "_takers", "_tracks", "keepalive", "reports")
+    __slots__ = ("_early", "_grease", "_hub", "_limit", "_planner", "_takers", "_tracks", "keepalive", "reports")
 
     def __init__(self, hub: Hub, tracks: Tracks, planner: Planner, grease: Grease) -> None:
         self._hub = hub
@@ -44,6 +46,7 @@ class Link:
         self._planner = planner
         self._grease = grease
         self._early: deque[tuple[bytes, float]] = deque()
+        self._limit = RateLimit(hub.config.limits.datagrams_per_second)
         self.reports = Reports()
         self.keepalive = Keepalive() if hub.lifecycle.role is Role.CLIENT else Keepalive(None)
         self._takers: Mapping[type, Callable[[Any, float], None]] = {
@@ -56,6 +59,10 @@ class Link:
             frames.MissingFrame: lambda frame, now: tracks.on_missing(frame, now, self.reports.clock.rtt),
             frames.ProbeFrame: self._count_unused,
         }
+
+    def tighten(self, limits: Limits) -> None:
+        """Other bounds hold from now on."""
+        self._limit = RateLimit(limits.datagrams_per_second)
 
     # In
 
@@ -71,6 +78,8 @@ class Link:
             return
         if state is not State.OPEN and state is not State.CONFIRMING:
             raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")  # VS-5.5-3
+        if not self._limit.allow(now):
+            raise ProtocolError(ErrorCode.LIMIT_EXCEEDED, "too many datagrams")
         counts.datagrams_received += 1
         counts.bytes_received += len(data)
         datagram = decode_datagram(data)

@@ -191,7 +191,7 @@ class Planner:
 
         The target is no more than audio has use for. Where nothing stands against it, the path may carry more.
         """
-        estimator, bound = self.estimator, self._hub.peer.max_rate_bps
+        estimator, bound = self.estimator, self._hub.rate_bound
         allowance = estimator.target_bps
         if estimator.state is State.RAMP:
             link = estimator.link_bps
@@ -224,7 +224,7 @@ class Planner:
             need = max(need, good / left, min(PROTECTED_BPS, most / left))
         if self.owing:
             need *= OWING_FACTOR
-        bound = self._hub.peer.max_rate_bps
+        bound = self._hub.rate_bound
         return need if bound is None else min(need, bound)
 
     def _media_bps(self) -> float:
@@ -245,7 +245,7 @@ class Planner:
         before = self.allocator.plan
         lookahead = self._hub.peer.lookahead_ms / 1000
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.path.own_losses.pattern, rtt=min_rtt, lookahead=lookahead)
-        bound = self._hub.peer.max_rate_bps
+        bound = self._hub.rate_bound
         carried_bps = 0.0 if estimator.state is State.STARVED else min(estimator.delivered_bps(), math.inf if bound is None else bound)
         if self.allocator.update(now, self._audio_bps(), carried_bps) or protected:
             self._tell(before, now)

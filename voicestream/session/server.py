@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from voicestream.codepoints import VERSION, ErrorCode, MessageType
-from voicestream.config import SessionConfig, Track
+from voicestream.config import Limits, SessionConfig, Track
 from voicestream.core.lifecycle import Role, State
 from voicestream.core.resume import Generations, ResumeToken, TokenSealer, make_session_id
 from voicestream.errors import ProtocolError, StateError
@@ -22,6 +22,9 @@ from voicestream.wire import messages as wire
 from voicestream.wire.parameters import Parameters
 
 __all__ = ["ServerSession"]
+
+_PER_CALL: Final = ("max_event_size", "events_per_second", "messages_per_second", "datagrams_per_second")
+"""Limits that may differ from call to call."""
 
 
 class ServerSession(Session):
@@ -64,7 +67,16 @@ class ServerSession(Session):
         self._hub.note_state(State.IDLE, now)
         self._control.start(now)
 
-    def accept(self, now: float, *, metadata: bytes = b"", identity: bytes = b"", expires_at: int | None = None) -> None:
+    def accept(
+        self,
+        now: float,
+        *,
+        metadata: bytes = b"",
+        identity: bytes = b"",
+        expires_at: int | None = None,
+        limits: Limits | None = None,
+        max_rate_bps: int | None = None,
+    ) -> None:
         """Take the call: media and events may flow.
 
         Args:
@@ -72,6 +84,9 @@ class ServerSession(Session):
             metadata: Application bytes for the client, at most 4096; those of the configuration if empty.
             identity: Who calls, as `authenticate` found, at most 256 bytes; goes into the resume token.
             expires_at: When the token is void, in seconds on the servers' shared clock; by default that of `now` serves.
+            limits: What this client may cost, where that is less than the configuration says; only the rates and the size of events
+                can change now.
+            max_rate_bps: Bits per second on the wire for each way, headers included.
 
         Raises:
             StateError: No client waits for an answer.
@@ -80,6 +95,7 @@ class ServerSession(Session):
         config = self._hub.config
         if self.state is not State.DECIDING:
             raise StateError(f"there is nothing to accept: the session is {self.state.value}")
+        config = self._tighten(config, limits, max_rate_bps)
         self._identity = identity
         self._expires_at = expires_at
         session_id = make_session_id(self._hub.entropy)
@@ -93,6 +109,7 @@ class ServerSession(Session):
             generation=grant.generation,
             lifetime_ms=round(grant.lifetime * 1000),
             metadata=metadata or config.metadata or None,
+            max_rate_bps=max_rate_bps,
             tracks=self._agreed,
             unknown=grease.parameters(),
         )
@@ -102,6 +119,18 @@ class ServerSession(Session):
             self._hub.send(message, now)
         self._opened(grant, self._agreed, now)
         self._take_early(now)
+
+    def _tighten(self, config: SessionConfig, limits: Limits | None, max_rate_bps: int | None) -> SessionConfig:
+        """Hold the client to bounds of its own."""
+        self._hub.max_rate_bps = max_rate_bps
+        if limits is None:
+            return config
+        asked = {name: min(getattr(limits, name), getattr(config.limits, name)) for name in _PER_CALL}
+        config = self._hub.config = replace(config, limits=replace(config.limits, **asked))
+        self._control.tighten(config.limits)
+        self._events.tighten(config.limits)
+        self._link.tighten(config.limits)
+        return config
 
     def take_over(self, fresh: ServerSession, now: float, *, identity: bytes = b"") -> None:
         """Go on, on the connection on which `fresh` has got a RESUME for this session; `fresh` is of no use afterwards.

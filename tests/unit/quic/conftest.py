@@ -28,6 +28,7 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.started_at: float | None = None
+        self.takes_calls = True
         self.paths = 1
         self.datagrams: list[bytes] = []
         self.datagram_times: list[float] = []
@@ -45,6 +46,10 @@ class FakeSession:
         self.out_stops: list[tuple[int, int]] = []
         self.events: deque[Event] = deque()
         self.on_control: Callable[[float], None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.started_at is not None and self.takes_calls and self.closed is None
 
     @property
     def is_closed(self) -> bool:
@@ -146,6 +151,7 @@ class World:
     to_server: int = 0
     keep: Callable[[bytes, Any, Any], bool] = lambda data, source, target: True
     made: int = 0
+    takes_calls: bool = True
     order: int = 0
 
     def client(self, address: Any = None, *, tls: ClientTls | None = None, **options: Any) -> ClientEndpoint:
@@ -237,11 +243,13 @@ def make_world(certificate: tuple[Path, Path, str]) -> Callable[..., World]:
 
         def new_session() -> FakeSession:
             sessions.append(FakeSession())
+            sessions[-1].takes_calls = world.takes_calls
             return sessions[-1]
 
         tls = ServerTls(certfile=certfile, keyfile=keyfile)
         server = ServerEndpoint(tls, new_session, entropy=entropy(0), limits=limits, **options)
-        return World(server, ClientTls(server_name="voice.example", cafile=certfile), limits, sessions=sessions)
+        world = World(server, ClientTls(server_name="voice.example", cafile=certfile), limits, sessions=sessions)
+        return world
 
     return make
 
