@@ -19,6 +19,7 @@ from voicestream.codepoints import ErrorCode
 from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND, AudioConfig
 
 if TYPE_CHECKING:
+    from voicestream.call_figures import CallFigures
     from voicestream.call_parts import CallParts
 
 __all__ = ["Call"]
@@ -104,6 +105,17 @@ class Call:
     def position(self) -> float:
         """Media time of the next sample to be sent on the voice track, in seconds; what `send_event` aligns with."""
         return self._parts.sender.next_pts.get(self._parts.voice_track, 0) * SECONDS_PER_UNIT
+
+    def report_to(self, figures: CallFigures) -> None:
+        """Count this call, from now on and with all that it has done, in figures that several calls share; once.
+
+        A client's way to metrics: ``figures = CallFigures("client")``, ``Metrics(figures).register()``, and this for each call. A
+        server's calls are counted in `Server.figures` without being told.
+
+        Raises:
+            StateError: It is counted already.
+        """
+        self._parts.report_to(figures)
 
     # What the application keeps with the session
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from voicestream.call_context import CallContext
 from voicestream.call_events import CallEvent, EventInbox
+from voicestream.call_figures import CallFigures
 from voicestream.call_frames import FrameReader
 from voicestream.call_link import CallLink
 from voicestream.call_log import Journal
@@ -51,6 +52,7 @@ class CallParts:
         "attendant",
         "context",
         "ending",
+        "figures",
         "inbox",
         "journal",
         "link",
@@ -69,6 +71,7 @@ class CallParts:
         self.options = options
         self.lost_at: float | None = None
         self.journal: Journal | None = None
+        self.figures: CallFigures | None = None
         self.context = CallContext()
         self.attendant: asyncio.Task[None] | None = None
         self.voice_track = options.voice_track.track_id
@@ -155,6 +158,15 @@ class CallParts:
 
     # For the numbers
 
+    def report_to(self, figures: CallFigures) -> None:
+        """Count the call in these figures."""
+        if self.figures is not None:
+            raise StateError("the call is counted already")
+        self.figures = figures
+        figures.begun(self)
+        if (event := self.ending.event) is not None:
+            figures.over(self, event, gave_up=self._gave_up(event))
+
     def duration(self, now: float) -> float:
         """Seconds from the beginning to the end, or to `now`."""
         return (now if self._ended is None else self._ended) - self._began
@@ -209,14 +221,19 @@ class CallParts:
             case Resumed():
                 outage = 0.0 if self.lost_at is None else self.link.now() - self.lost_at
                 self.lost_at = None
+                if self.figures is not None:
+                    self.figures.count("resumes", "resumed")
                 self.inbox.put(CallEvent(kind="resumed", data={"outage": round(outage, 3)}))
             case Closed():
-                if self._gave_up(event):
+                gave_up = self._gave_up(event)
+                if gave_up:
                     self.inbox.put(CallEvent(kind="gave_up", data={"code": event.code, "reason": event.reason}))
                 self._ended = self.link.now()
                 self.ending.set(event)
                 if self.journal is not None:
                     self.journal.closed(self, event)
+                if self.figures is not None:
+                    self.figures.over(self, event, gave_up=gave_up)
                 self.sender.on_closed()
                 self.inbox.wake()
             case _:

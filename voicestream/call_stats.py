@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from voicestream.config import PTS_UNIT_MS
+from voicestream.session.latency_stats import DelayStats, LatencyStats
 from voicestream.session.stats import RecoveryStats
 
 if TYPE_CHECKING:
@@ -15,7 +16,18 @@ if TYPE_CHECKING:
     from voicestream.core.playout import OrderedAccount, Playout
     from voicestream.session import SessionStats, TrackStats
 
-__all__ = ["CallStats", "OrderedStats", "PathStats", "PlayoutStats", "ReceivedStats", "RecoveryStats", "SentStats", "collect_stats"]
+__all__ = [
+    "CallStats",
+    "DelayStats",
+    "LatencyStats",
+    "OrderedStats",
+    "PathStats",
+    "PlayoutStats",
+    "ReceivedStats",
+    "RecoveryStats",
+    "SentStats",
+    "collect_stats",
+]
 
 DATAGRAM_OVERHEAD: Final = 58
 """Bytes of IPv4, UDP and QUIC around one datagram."""
@@ -149,6 +161,7 @@ class PlayoutStats:
         played_ms: Media of the frames played.
         concealed_ms: Audio made in place of what was missing.
         silent_concealed_ms: Of this, faded to silence.
+        spoken_ms: All that was given out within speech, concealment included.
         concealed_share: Concealment's part of all that was given out within speech, 0 to 1.
         concealments: Stretches of concealment.
         dropouts: Of these, of 150 ms or more.
@@ -171,6 +184,7 @@ class PlayoutStats:
     played_ms: float = 0.0
     concealed_ms: float = 0.0
     silent_concealed_ms: float = 0.0
+    spoken_ms: float = 0.0
     concealed_share: float = 0.0
     concealments: int = 0
     dropouts: int = 0
@@ -212,6 +226,7 @@ class CallStats:
         close_reason: Words of the side that closed.
         path: See `PathStats`; likewise for the rest.
         recovery: What both directions have done against loss, by tool.
+        latency: How late speech was: mouth to ear, and turns.
     """
 
     duration_s: float
@@ -223,6 +238,7 @@ class CallStats:
     playout: PlayoutStats
     ordered: OrderedStats
     recovery: RecoveryStats = field(default_factory=RecoveryStats)
+    latency: LatencyStats = field(default_factory=LatencyStats)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as nested dictionaries of JSON values."""
@@ -256,6 +272,7 @@ def collect_stats(parts: CallParts) -> CallStats:
         playout=played,
         ordered=ordered,
         recovery=numbers.recovery,
+        latency=numbers.latency,
     )
 
 
@@ -276,6 +293,7 @@ def playout_stats(playout: Playout) -> PlayoutStats:
         played_ms=account.played_units * PTS_UNIT_MS,
         concealed_ms=account.concealed_units * PTS_UNIT_MS,
         silent_concealed_ms=account.silent_concealed_units * PTS_UNIT_MS,
+        spoken_ms=max(0.0, speech_units) * PTS_UNIT_MS,
         concealed_share=account.concealed_units / speech_units if speech_units > 0 else 0.0,
         concealments=account.concealment_events,
         dropouts=account.interruptions,

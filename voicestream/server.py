@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Literal
 
 from voicestream.call import Call
+from voicestream.call_figures import CallFigures
 from voicestream.call_options import call_options
 from voicestream.call_preload import preload
 from voicestream.config import Limits, RateConfig, Track
@@ -57,6 +58,11 @@ class Server:
     def calls(self) -> list[Call]:
         """Calls that are going on."""
         return self._calls.calls
+
+    @property
+    def figures(self) -> CallFigures:
+        """What all calls of the server have done together, for `voicestream.observe.metrics.Metrics`."""
+        return self._calls.figures
 
     async def serve_forever(self) -> None:
         """Wait until the server has been closed. Cancelling this closes the server.

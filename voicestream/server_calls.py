@@ -7,6 +7,7 @@ import os
 from typing import Final
 
 from voicestream.call import Call
+from voicestream.call_figures import CallFigures
 from voicestream.call_link import CallLink
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode
@@ -23,6 +24,9 @@ from voicestream.store import SessionStore, StoreWriter
 
 __all__ = ["ServerCalls"]
 
+
+SAMPLE_INTERVAL: Final = 1.0
+"""Seconds between two samples of all calls for the figures, where somebody looks at them."""
 
 STORE_TIMEOUT_S: Final = 2.0
 """Seconds that the store gets for the last batch."""
@@ -47,6 +51,7 @@ class ServerCalls:
         "_writing",
         "addresses",
         "closed",
+        "figures",
     )
 
     def __init__(self, rules: Rules, store: SessionStore | None = None, traces: Traces | None = None) -> None:
@@ -65,6 +70,7 @@ class ServerCalls:
         self._leaving = asyncio.Lock()
         self.addresses: list[tuple[str, int]] = []
         self.closed = asyncio.Event()
+        self.figures = CallFigures("server")
 
     @property
     def calls(self) -> list[Call]:
@@ -91,8 +97,9 @@ class ServerCalls:
             raise OSError(error.errno, f"cannot listen on {host or 'every address'} port {port}: {error.strerror.lower()}") from error
         self.addresses = self._transport.addresses
         self._watching = asyncio.get_running_loop().create_task(self._watch(), name="voicestream paths")
-        if self._writer is not None:
-            self._writing = asyncio.get_running_loop().create_task(self._writer.run(), name="voicestream store")
+        if (writer := self._writer) is not None:
+            self.figures.store = lambda: (writer.batches, writer.failures)
+            self._writing = asyncio.get_running_loop().create_task(writer.run(), name="voicestream store")
 
     async def close(self, drain_timeout: float) -> None:
         """Drain and close; see `voicestream.server.Server.close`."""
@@ -118,8 +125,16 @@ class ServerCalls:
 
     async def _watch(self) -> None:
         """Look at the paths of all calls, again and again."""
+        clock, figures = asyncio.get_running_loop().time, self.figures
+        sampled_at = began = clock()
         while True:
             await asyncio.sleep(LOOK_INTERVAL)
+            if figures.wanted:
+                figures.observe("loop_lag_seconds", clock() - began - LOOK_INTERVAL)
+                if clock() - sampled_at >= SAMPLE_INTERVAL:
+                    sampled_at = clock()
+                    figures.sample()
+            began = clock()
             for reception in list(self._receptions):
                 if (link := self._links.get(reception.link)) is not None:
                     reception.look(link.connection)

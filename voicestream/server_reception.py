@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
 from voicestream.call import Call
+from voicestream.call_figures import CallFigures, code_label
 from voicestream.call_link import CallLink
 from voicestream.call_log import Journal
 from voicestream.call_options import CallInfo, CallOptions, as_bytes
@@ -59,6 +60,10 @@ class Sessions(Protocol):
 
     def has_room(self) -> bool:
         """Whether another session may begin."""
+
+    @property
+    def figures(self) -> CallFigures:
+        """What is counted of all calls."""
 
     def accepted(self, reception: Reception, link: CallLink) -> None:
         """A session was accepted; the lock is held."""
@@ -212,10 +217,11 @@ class Reception:
         verdict = await self._verdict(hello)
         try:
             if isinstance(verdict, RejectedError):
-                self._reject(verdict)
+                self._reject(verdict, resumption=True)
             else:
                 self._sessions.take_over(event, self._link, identity=verdict.identity_of(hello))
         except ProtocolError as error:
+            self._sessions.figures.count("resumes_refused", code_label(error.code))
             logger.info("resumption from %s refused: %s", self._address[0], error)
         except (CallClosed, StateError):
             logger.debug("client %s gave up before its call was resumed", self._address[0])
@@ -269,7 +275,8 @@ class Reception:
         verdict = await admit(self._rules.authenticate, hello, self._address, metadata=session.metadata, timeout=timeout)
         return leaving if self._draining and not isinstance(verdict, RejectedError) else verdict
 
-    def _reject(self, why: RejectedError) -> None:
+    def _reject(self, why: RejectedError, *, resumption: bool = False) -> None:
+        self._sessions.figures.count("resumes_refused" if resumption else "calls_rejected", code_label(why.code))
         with self._link.verbs() as (session, now):
             server = cast(ServerSession, session)
             try:
@@ -301,6 +308,8 @@ class Reception:
         )
         parts = CallParts(self._link, self._ending, options)
         parts.journal = Journal(info, "server", options)
+        parts.figures = self._sessions.figures
+        parts.figures.begun(parts)
         self._parts = parts
         parts.context.on_change = lambda: self._sessions.changed(self)
         self._sessions.changed(self)

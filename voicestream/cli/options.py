@@ -11,7 +11,7 @@ from voicestream.cli.errors import CommandError
 from voicestream.config import FRAME_MS_CHOICES, RateConfig
 from voicestream.quic.certificates import parse_fingerprint
 
-__all__ = ["Commands", "add_coding", "add_trace", "bitrates", "bounded", "fingerprint", "make_folder"]
+__all__ = ["Commands", "add_coding", "add_trace", "bitrates", "bounded", "fingerprint", "host_and_port", "make_folder"]
 
 Commands = Any  # argparse's _SubParsersAction has no public name
 
@@ -69,6 +69,12 @@ def _folder(text: str) -> Path:
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return path
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """A type for argparse: PORT, on the loopback address, or HOST:PORT."""
+    host, colon, port = text.rpartition(":")
+    return (host.strip("[]") if colon else "127.0.0.1"), bounded(0, 65535)(port)
 
 
 def make_folder(path: Path) -> None:

@@ -19,10 +19,11 @@ import voicestream
 from voicestream.audio.files import WavWriter, read_wav
 from voicestream.cli.cert import LOCAL_NAMES
 from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
-from voicestream.cli.errors import sentence, user_values
-from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, make_folder
+from voicestream.cli.errors import CommandError, sentence, user_values
+from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, host_and_port, make_folder
 from voicestream.cli.signals import polite_stop
 from voicestream.errors import CallClosed, VoiceStreamError
+from voicestream.observe.metrics import Metrics
 from voicestream.quic.certificates import make_certificate, write_certificate
 
 __all__ = ["add_command", "run"]
@@ -113,6 +114,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--record", type=Path, metavar="DIR", help="write a WAV file of what every caller says")
     add_coding(parser)
     add_trace(parser)
+    parser.add_argument("--metrics", type=host_and_port, metavar="[HOST:]PORT", help="serve metrics to Prometheus by HTTP (on 127.0.0.1)")
     parser.add_argument("--once", action="store_true", help="end after the first call")
     parser.add_argument("--json", action="store_true", help="a line of JSON on stdout for everything that happens")
     parser.set_defaults(run=run, parser=parser)
@@ -157,13 +159,35 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
         # All that is there now stays as long as the server: collections need not go through it again and again.
         gc.collect()
         gc.freeze()
-        async with opened as server:
-            command = client_command(options.host, server.port, identity.sha256)
-            values = {"event": "listening", "port": server.port, "sha256": identity.sha256, "client": command}
-            tell(f"listening on port {server.port}; call with:\n  {command}", values)
-            await first_of(stop.wait(), first_call.wait() if options.once else None)
-            if server.calls and stop.is_set():
-                print("voicestream: waiting for calls to end; Ctrl-C again ends at once", file=sys.stderr)
+        # The figures can be had until the last call has ended.
+        with contextlib.ExitStack() as until_closed:
+            async with opened as server:
+                command = client_command(options.host, server.port, identity.sha256)
+                values = {"event": "listening", "port": server.port, "sha256": identity.sha256, "client": command}
+                tell(f"listening on port {server.port}; call with:\n  {command}", values)
+                until_closed.enter_context(_metrics(options, server))
+                await first_of(stop.wait(), first_call.wait() if options.once else None)
+                if server.calls and stop.is_set():
+                    print("voicestream: waiting for calls to end; Ctrl-C again ends at once", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _metrics(options: argparse.Namespace, server: voicestream.Server) -> Iterator[None]:
+    """Figures of the server by HTTP, if they are asked for."""
+    if options.metrics is None:
+        yield
+        return
+    host, port = options.metrics
+    try:
+        stop = Metrics(server.figures).start(port, host)
+    except ModuleNotFoundError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"cannot serve metrics on {host} port {port}: {(error.strerror or str(error)).lower()}") from error
+    try:
+        yield
+    finally:
+        stop()
 
 
 def client_command(host: str, port: int, sha256: str) -> str:

@@ -1,4 +1,5 @@
-"""What a call did and why, for those who look at it later: a trace of each call in qlog's form, and lines for the log."""
+"""What a call did and why, for those who look at it later: a trace of each call in qlog's form, lines for the log,
+and figures of all calls together for a monitoring system (`voicestream.observe.metrics`)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from voicestream.codepoints import ErrorCode, EventKind
-from voicestream.config import Track
+from voicestream.config import PTS_UNIT_MS, Track
 from voicestream.core.allocator import SendPlan
 from voicestream.session.machine import Grant, Machine
 from voicestream.session.negotiation import PeerLimits, elsewhere
@@ -86,6 +86,17 @@ class Session(Machine):
         """Smoothed round-trip time in seconds; None before the first report."""
         return self._link.reports.clock.rtt
 
+    def path(self, now: float) -> tuple[float | None, float | None, float | None]:
+        """Round-trip time, one-way delay from the far end and the bound of that one's error, in seconds; None while unknown."""
+        reports = self._link.reports
+        clock = reports.clock
+        return clock.rtt, reports.path_delay, None if reports.path_delay is None else clock.error(now)
+
+    def far_level(self, track: int = 0) -> float | None:
+        """Seconds of this end's audio that the far end holds, as it said last; None for a track that is not sent."""
+        sender = self._tracks.senders.get(track)
+        return None if sender is None else sender.counts.far_level_units * PTS_UNIT_MS / 1000
+
     def stats(self, now: float) -> SessionStats:
         """Everything countable, up to now."""
         return collect(self._hub, self._link, self._tracks, self._events, self._planner, now)
@@ -137,6 +148,7 @@ class Session(Machine):
             pts=pts,
             rtt=self.rtt,
         )
+        self._tracks.latency.said(track, place, now, begins=talkspurt_start, ends=talkspurt_end, ahead=ahead)
         if copy is not None:
             self._tracks.recovery.outgoing[track].copies.offer(place, bytes(copy))
         if self._hub.is_detached:
@@ -220,7 +232,9 @@ class Session(Machine):
         self._hub.require_open("report_played")
         if pts < 0:
             raise ValueError(f"pts must not be negative, not {pts}")
-        return self._tracks.receiver(track).report_played(pts, now)
+        told = self._tracks.receiver(track).report_played(pts, now)
+        self._tracks.latency.heard(track, pts, now, self._link.reports.clock.offset())
+        return told
 
     def finish(self, now: float, track: int = 0) -> None:
         """No audio follows on the track; `Finished` comes when the far end has played it all.

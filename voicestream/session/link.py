@@ -50,7 +50,7 @@ class Link:
         self.reports = Reports()
         self.keepalive = Keepalive() if hub.lifecycle.role is Role.CLIENT else Keepalive(None)
         self._takers: Mapping[type, Callable[[Any, float], None]] = {
-            frames.AnchorFrame: lambda frame, now: tracks.incoming(frame.track).on_anchor(frame),
+            frames.AnchorFrame: lambda frame, now: tracks.on_anchor(frame),
             frames.ClearFrame: lambda frame, now: tracks.on_clear(frame.message, now),
             frames.ClearedFrame: lambda frame, now: tracks.on_cleared(frame.message, now),
             frames.ProgressFrame: lambda frame, now: tracks.on_progress(frame.message, now),
@@ -95,7 +95,7 @@ class Link:
             elif isinstance(frame, frames.RepairFrame):
                 self._tracks.on_repair(frame, now, send_time)
             elif isinstance(frame, frames.ReportFrame):
-                self._on_report(frame, datagram.send_tick, now)
+                self._on_report(frame, datagram.send_tick, now, send_time)
             else:
                 self._takers[type(frame)](frame, now)
 
@@ -123,7 +123,7 @@ class Link:
             self._early.popleft()
             self._hub.counts.early_datagrams_dropped += 1
 
-    def _on_report(self, report: frames.ReportFrame, reply_tick: int, now: float) -> None:
+    def _on_report(self, report: frames.ReportFrame, reply_tick: int, now: float, send_time: float) -> None:
         self._hub.counts.reports_received += 1
         feedback = self.reports.on_report(report, reply_tick, now)
         for datagram in feedback.acked:
@@ -136,7 +136,7 @@ class Link:
         self._planner.allocator.copies = self._tracks.recovery.gets_copies
         self._planner.reported(feedback, now, self.reports.clock.rtt, self.reports.clock.min_rtt)
         self._tracks.recovery.budget.share = self._planner.redundancy_share()
-        self._tracks.on_playout(report.playout, now, self.reports.clock.rtt)
+        self._tracks.on_playout(report.playout, now, self.reports.clock.rtt, send_time)
 
     def _count_unknown(self, frame: Any, now: float) -> None:
         self._hub.counts.frames_unknown += 1

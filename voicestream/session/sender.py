@@ -199,13 +199,15 @@ class Sender:
             self.counts.played_pts = min(finished.played_pts, self.timeline.next_pts)
             self._hub.events.put(Finished(track=self.track.track_id, played_pts=self.counts.played_pts))
 
-    def on_playout(self, entry: PlayoutEntry, now: float, rtt: float | None) -> None:
-        """A report tells how its playout stands."""
+    def on_playout(self, entry: PlayoutEntry, now: float, rtt: float | None) -> int | None:
+        """A report tells how its playout stands; returns where it is, if it has begun."""
         self.counts.far_level_units = entry.level_units
         self.counts.far_target_units = entry.target_units
         playhead = unwrap(entry.playhead, self.timeline.next_pts)
-        if playhead <= self.timeline.next_pts:  # beyond lies only what a playout says that has not begun
-            self.budget.playhead(playhead, now, rtt)
+        if playhead > self.timeline.next_pts:  # beyond lies only what a playout says that has not begun
+            return None
+        self.budget.playhead(playhead, now, rtt)
+        return playhead
 
     # What leaves
 

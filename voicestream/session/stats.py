@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from voicestream.config import PTS_UNIT_MS
 from voicestream.core.recovery.budget import Tool
+from voicestream.session.latency_stats import LatencyStats, collect_latency
 
 if TYPE_CHECKING:
     from voicestream.session.app_events import AppEvents
@@ -166,6 +167,7 @@ class SessionStats:
         resumes: How often the session was taken up on a new connection.
         frames_replayed: Frames that left once more since a break had swallowed them.
         recovery: What was done against loss.
+        latency: How late speech was.
         tracks: The tracks, by ascending id.
     """
 
@@ -213,6 +215,7 @@ class SessionStats:
     resumes: int
     frames_replayed: int
     recovery: RecoveryStats
+    latency: LatencyStats
     tracks: tuple[TrackStats, ...]
 
 
@@ -266,6 +269,7 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, planner
         resumes=counts.resumes,
         frames_replayed=tracks.replay.frames_sent,
         recovery=_recovery(tracks),
+        latency=collect_latency(tracks.latency),
         tracks=tuple(_track(tracks, track) for track in sorted(tracks.senders.keys() | tracks.receivers.keys())),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from voicestream.codepoints import ErrorCode
 from voicestream.config import PTS_UNIT_MS, Track
 from voicestream.core.feedback import SentDatagram
+from voicestream.core.latency import Latency
 from voicestream.core.recovery.fec import Source
 from voicestream.errors import ProtocolError
 from voicestream.media import SourceKind
@@ -16,7 +17,7 @@ from voicestream.session.recovery import Recovery
 from voicestream.session.replay import Replay
 from voicestream.session.sender import ANCHOR_KEY, Sender
 from voicestream.wire import messages as wire
-from voicestream.wire.frame_values import AudioFrame, CopyFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AnchorFrame, AudioFrame, CopyFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import decode_media_flags
 from voicestream.wire.parameters import Held
 
@@ -31,9 +32,10 @@ class Tracks:
         receivers: Tracks that this end receives.
         recovery: Repairs and retransmissions of all of them.
         replay: What is owed after a break.
+        latency: How late speech is.
     """
 
-    __slots__ = ("_hub", "receivers", "recovery", "replay", "senders")
+    __slots__ = ("_hub", "latency", "receivers", "recovery", "replay", "senders")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -41,6 +43,7 @@ class Tracks:
         self.receivers: dict[int, Receiver] = {}
         self.recovery = Recovery(hub)
         self.replay = Replay(hub)
+        self.latency = Latency()
 
     def open(self, agreed: Iterable[Track]) -> None:
         """Set up what was agreed."""
@@ -50,6 +53,7 @@ class Tracks:
             if track.receive:
                 self.receivers[track.track_id] = Receiver(self._hub, track)
         self.recovery.open(sent=self.senders, received=self.receivers)
+        self.latency.open(sent=min(self.senders, default=None), received=min(self.receivers, default=None))
 
     # For the application: a track that is not there is its mistake
 
@@ -107,6 +111,7 @@ class Tracks:
         """VS-8.1-2: what was sent is neither repaired nor sent again."""
         self.recovery.void(track)
         self.replay.void(track)
+        self.latency.voided(track)
 
     def on_cleared(self, message: wire.Cleared, now: float) -> None:
         """CLEARED."""
@@ -138,6 +143,7 @@ class Tracks:
         if receiver.clears.number > clears:  # it has overtaken its clear
             self.recovery.voided(frame.track, receiver.clears.to_pts)
         if media is not None:
+            self.latency.came(media, send_time, first=kind is SourceKind.AUDIO)
             if kind is SourceKind.RETRANSMISSION:
                 self._hub.record(now, "recovery:retransmission_received", track=media.track, pts=media.pts)
             self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=receiver.patience(now)), now, send_time)
@@ -181,16 +187,24 @@ class Tracks:
                 self.recovery.counts.repairs_invalid += 1
                 continue
             if media is not None:
+                self.latency.came(media, send_time, first=False)
                 self.recovery.counts.frames_repaired += 1
                 self._hub.record(now, "recovery:repaired", track=media.track, pts=media.pts)
                 sources += self.recovery.arrived(media, older_end, now)
 
-    def on_playout(self, entries: Iterable[PlayoutEntry], now: float, rtt: float | None) -> None:
-        """Playout entries of a report; of a track that is not sent they mean nothing."""
+    def on_anchor(self, frame: AnchorFrame) -> None:
+        """The full pts of what follows."""
+        self.incoming(frame.track).on_anchor(frame)
+        self.latency.anchored(frame.track, frame.pts, ahead=frame.ahead)
+
+    def on_playout(self, entries: Iterable[PlayoutEntry], now: float, rtt: float | None, far_time: float) -> None:
+        """Playout entries of a report, which left at `far_time` on the far end's clock; of a track that is not sent they mean nothing."""
         for entry in entries:
             sender = self.senders.get(entry.track)
             if sender is not None:
-                sender.on_playout(entry, now, rtt)
+                playhead = sender.on_playout(entry, now, rtt)
+                if playhead is not None:
+                    self.latency.heard_there(entry.track, playhead, far_time)
 
     # Between two connections
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,12 @@ def test_every_command_explains_itself() -> None:
     text = build_parser().format_help()
     for command in ("serve", "call", "demo", "cert", "version"):
         assert command in text
+
+
+def test_the_dashboard_and_the_alerts_can_be_had(capsys) -> None:
+    assert main(["dashboard"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "VoiceStream"
+    assert main(["dashboard", "--alerts"]) == 0
+    assert "VoiceStreamTurnLatencyP95" in capsys.readouterr().out
+    assert main(["dashboard", "--path"]) == 0
+    assert capsys.readouterr().out.strip().endswith("dashboard.json")

@@ -357,7 +357,7 @@ class TestAhead:
     def test_a_playhead_beyond_what_was_sent_says_nothing(self, pair) -> None:
         pair.talk(0.1, "client")
         before = pair.client.ahead_allowance(pair.now)
-        pair.client._tracks.on_playout([PlayoutEntry(playhead=5000, level_units=0, target_units=0)], pair.now, 0.04)
+        pair.client._tracks.on_playout([PlayoutEntry(playhead=5000, level_units=0, target_units=0)], pair.now, 0.04, 0.0)
         assert pair.client.ahead_allowance(pair.now) == before
 
     def test_a_frame_sent_ahead_may_wait_longer(self, pair, kit) -> None:
