@@ -8,7 +8,7 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz bench-sim bench-recovery bench-resume bench-net bench-cpu build clean
+.PHONY: help demo test lint types coverage fuzz bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint             ruff and mypy"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
 	@echo "make bench-sim [BENCH='--seeds 1-3 --json FILE 5.1 ...']  rate control in virtual time: cases of RFC 8867 and others with their bars"
+	@echo "make bench-bounds [BOUNDS=--write]  what its short selection reaches, beside the bounds that the tests hold"
 	@echo "make bench-recovery [RECOVERY='--seeds 1-3 --seconds 60']  what mends the losses, by tool, and its bars, in virtual time"
 	@echo "make bench-resume [COUNT=n] [SEED=n] [JOBS=n]  calls whose path breaks at random, in virtual time"
 	@echo "make bench-net [ARGS=...]  calls over bad links beside aiortc and moq-rs, judged by ear (Linux, root; see interop/README.md)"
@@ -53,6 +54,9 @@ fuzz: $(READY)
 BENCH ?=
 bench-sim: $(READY)
 	$(BIN)/python -m voicestream.testing.bench $(BENCH)
+
+bench-bounds: $(READY)
+	$(BIN)/python -m voicestream.testing.bench.bounds tests/sim/bench_bounds.json $(BOUNDS)
 
 bench-recovery: $(READY)
 	$(BIN)/python -m voicestream.testing.recovery $(RECOVERY)

@@ -25,6 +25,7 @@ from voicestream.quic.path_keeper import PathKeeper
 from voicestream.quic.session_homes import SessionHomes
 from voicestream.quic.vacancy import Pending, Vacant
 from voicestream.session import ClientSession, ServerSession, Session
+from voicestream.testing.drift import drifting
 from voicestream.testing.link import Link
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
@@ -51,17 +52,16 @@ class ClientHost(CallSide):
     """
 
     def __init__(
-        self, world: EndpointWorld, number: int, profile: NetworkProfile, config: SessionConfig, observer: Observer | None = None
+        self, world: EndpointWorld, number: int, profile: NetworkProfile, config: SessionConfig, observer: Observer | None, sim: Simulation
     ) -> None:
         name = f"client{number}"
-        sim = world.sim
         session = ClientSession(config, authority=SERVER_NAME, path=f"/{number}", entropy=sim.entropy(name), observer=observer)
         super().__init__(sim, name, session)
         endpoint = ClientEndpoint(sim_certificate()[2], session, entropy=sim.entropy(f"{name}/quic"), limits=config.limits)
         self.connection: Connection = endpoint.connection
         self.address: Address = (f"198.51.{number // 250}.{number % 250 + 1}", 50000)
         seed = f"{sim.seed}/{name}"
-        epoch = sim.now
+        epoch = world.sim.now
         self.links = {"a2b": Link(profile.a2b, f"{seed}/a2b", epoch=epoch), "b2a": Link(profile.b2a, f"{seed}/b2a", epoch=epoch)}
         self.packets: dict[str, list[tuple[float, int]]] = {"a2b": [], "b2a": []}
         self.nat_dropped = 0
@@ -73,7 +73,7 @@ class ClientHost(CallSide):
         self._port: int = self.address[1]
         self.mute: set[str] = set()
         for at in profile.rebind:
-            sim.at(epoch + at, self.rebind)
+            world.sim.at(epoch + at, self.rebind)
         self.connection.connect(SERVER_ADDRESS, sim.now)
         self.flush()
 
@@ -330,13 +330,13 @@ class EndpointWorld:
         self.server = ServerHost(self, self.config, retry=retry, resumable=resumable)
         self._homes: dict[Address, ClientHost] = {}
 
-    def client(
-        self, profile: NetworkProfile | LinkProfile | None = None, *, config: SessionConfig | None = None, observer: Observer | None = None
-    ) -> ClientHost:
-        """A new client begins to call now; its path begins now, too."""
+    def client(self, profile: NetworkProfile | LinkProfile | None = None, *, config: SessionConfig | None = None,
+               observer: Observer | None = None, drift_ppm: float = 0.0) -> ClientHost:  # fmt: skip
+        """A new client, whose clock is fast by `drift_ppm`, begins to call now; its path begins now, too."""
         if not isinstance(profile, NetworkProfile):
             profile = NetworkProfile.both(profile or LinkProfile())
-        host = ClientHost(self, len(self.clients), profile, config or self.config, observer)
+        clock = drifting(self.sim, drift_ppm)
+        host = ClientHost(self, len(self.clients), profile, config or self.config, observer, clock)
         self.clients.append(host)
         return host
 

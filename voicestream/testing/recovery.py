@@ -14,42 +14,23 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from voicestream.config import PlayoutConfig, SessionConfig
+from voicestream.config import SessionConfig
 from voicestream.core.allocator import Allocator
-from voicestream.core.playout import Conceal, Decision, Playout
 from voicestream.core.recovery.choice import Choice
 from voicestream.events import PlanChanged
-from voicestream.media import MediaFrame, SourceKind
+from voicestream.media import SourceKind
 from voicestream.testing.device import SimulatedDevice
 from voicestream.testing.loss import BurstLoss
 from voicestream.testing.measure import Samples
 from voicestream.testing.profile import LinkProfile
 from voicestream.testing.session_sim import SessionCall
+from voicestream.testing.tap import TappedPlayout
 
 __all__ = ["Outcome", "main", "measure"]
 
 RTTS_MS = (20, 60, 120, 200)
 LOSSES = (0.01, 0.05, 0.10)
 BURST = 3.0
-
-
-class _Tap(Playout):
-    """A playout that notes by which ways a frame came."""
-
-    def __init__(self) -> None:
-        super().__init__(PlayoutConfig())
-        self.came: dict[int, list[tuple[float, SourceKind]]] = {}
-        self.helped: set[int] = set()  # pts of the frames out of which the one before was decoded, if they carry it
-
-    def next(self, now: float, held_units: float) -> Decision:
-        decision = super().next(now, held_units)
-        if isinstance(decision, Conceal) and decision.next_frame is not None:
-            self.helped.add(decision.next_frame.pts)
-        return decision
-
-    def insert(self, frame: MediaFrame, now: float, *, kind: SourceKind = SourceKind.AUDIO, send_time: float | None = None) -> None:
-        self.came.setdefault(frame.pts, []).append((now, kind))
-        super().insert(frame, now, kind=kind, send_time=send_time)
 
 
 class _RetransmissionsOnly(Allocator):
@@ -109,7 +90,7 @@ def measure(
         if bare:
             session._planner.allocator = _RetransmissionsOnly(SessionConfig())
         call.open()
-        tap, server = _Tap(), call.server
+        tap, server = TappedPlayout(), call.server
         server.session.receivers[0].attach_playout(tap)
         device = SimulatedDevice(call.sim, tap, on_block=server.reporter(0), start=call.sim.now, name="server/0/device")
         server.devices[0] = (device, tap)
@@ -119,7 +100,7 @@ def measure(
     return outcome
 
 
-def _account(outcome: Outcome, call: SessionCall, tap: _Tap, way_s: float) -> None:
+def _account(outcome: Outcome, call: SessionCall, tap: TappedPlayout, way_s: float) -> None:
     client, server = call.client, call.server
     device, _ = server.devices[0]
     sent = client.talkers[0].sent

@@ -134,10 +134,17 @@ class CallSide(abc.ABC):
         return source
 
     def listen(
-        self, *, track: int = 0, drift_ppm: float = 0.0, config: PlayoutConfig | None = None, phase_s: float = 0.0, block_units: int = 8
+        self,
+        *,
+        track: int = 0,
+        drift_ppm: float = 0.0,
+        config: PlayoutConfig | None = None,
+        phase_s: float = 0.0,
+        block_units: int = 8,
+        playout: Playout | None = None,
     ) -> SimulatedDevice:
-        """Play what the other side sends on `track`, on a device that takes blocks of so many units."""
-        playout = Playout(config or PlayoutConfig(), track=track)
+        """Play what the other side sends on `track`, on a device that takes blocks of so many units; `playout` in place of a new one."""
+        playout = playout or Playout(config or PlayoutConfig(), track=track)
         self.session.receivers[track].attach_playout(playout)
 
         name = f"{self.name}/{track}/device"

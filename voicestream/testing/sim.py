@@ -71,6 +71,10 @@ class Simulation:
         """Deterministic stand-in for ``os.urandom``."""
         return self.rng(f"{name}/entropy").randbytes
 
+    def world_time(self, time: float) -> float:
+        """The world's time when the clock of this engine shows `time`; another only for a host whose clock drifts."""
+        return time
+
     def at(self, time: float, action: Callable[[], None]) -> None:
         """Do `action` at `time` (at once, after what is already due, when that is in the past)."""
         self._order += 1

@@ -5,11 +5,14 @@ import random
 import pytest
 
 from voicestream.testing import LinkProfile, Simulation
-from voicestream.testing.bench import Bar, Case, Greedy, Media
+from voicestream.testing.bench import Bar, Case, Greedy, Media, run_case
 from voicestream.testing.bench.__main__ import main
+from voicestream.testing.bench.bounds import measured, worse
 from voicestream.testing.bench.cases import CASES
-from voicestream.testing.bench.figures import _capacity_bps, _turns
+from voicestream.testing.bench.figures import _turns
 from voicestream.testing.bench.greedy import GreedyFlow
+from voicestream.testing.bench.heard import FRAME_MS, TOOLS
+from voicestream.testing.bench.link_of import capacity_bps, prepared
 from voicestream.testing.bench.shared import Leg, Policer, shared_limit
 
 
@@ -33,10 +36,11 @@ def test_steady_windows_leave_out_the_seconds_after_every_change() -> None:
 
 def test_capacity_is_the_mean_over_the_window() -> None:
     case = Case(name="x", about="", seconds=40, b2a=LinkProfile(rate_kbps=((0.0, 100.0), (20.0, 50.0))))
-    assert _capacity_bps(case, "b2a", 10, 30) == pytest.approx(75e3)
-    assert _capacity_bps(case, "a2b", 10, 30) == float("inf")
-    slots = Case(name="x", about="", seconds=40, b2a=LinkProfile(rate_trace_ms=(0, 100, 200, 1000)))
-    assert _capacity_bps(slots, "b2a", 0, 0.5) == 3 * 1500 * 8 / 0.5
+    assert capacity_bps(case.b2a, 10, 30) == pytest.approx(75e3)
+    assert capacity_bps(case.a2b, 10, 30) == float("inf")
+    slots = LinkProfile(rate_trace_ms=(0, 100, 200, 1000))
+    assert capacity_bps(slots, 0, 0.5) == 3 * 1500 * 8 / 0.5
+    assert capacity_bps(slots, 1.0, 1.5) == 4 * 1500 * 8 / 0.5  # its end and its next beginning
 
 
 def test_small_turns_do_not_count_and_large_ones_do() -> None:
@@ -83,3 +87,54 @@ def test_the_command_lists_its_cases_and_refuses_others(capsys: pytest.CaptureFi
     assert main(["--list", "--quick"]) == 0
     assert "steps-60" in capsys.readouterr().out
     assert main(["nonsense"]) == 2
+
+
+def test_the_pauses_of_a_conversation_are_part_of_what_is_steady_and_long_silences_are_not() -> None:
+    chat = Case(name="x", about="", seconds=40, b2a=LinkProfile(), media=(Media(talk=((2, 1), (1, 3))),))
+    assert chat.windows("b2a") == [(5, 40)]
+    silent = Case(name="x", about="", seconds=40, b2a=LinkProfile(), media=(Media(talk=((15, 5), (20, 1))),))
+    assert silent.windows("b2a") == [(5, 15), (25, 40)]
+
+
+def test_a_drawn_link_is_another_for_another_seed() -> None:
+    case = next(case for case in CASES if case.synthetic)
+    first, second = (prepared(case, seed) for seed in (1, 2))
+    assert first.b2a.rate_trace_ms != second.b2a.rate_trace_ms
+    assert first == prepared(case, 1)
+    assert first.b2a.delay_ms == case.b2a.delay_ms
+
+
+def test_a_figure_that_is_missing_keeps_no_bar() -> None:
+    assert not Bar("jain", ">=", 0.9).kept_by({})
+    assert Bar("jain", ">=", 0.9).kept_by({"jain": 0.95})
+
+
+def test_what_lossy_links_lose_is_accounted_for_by_tool() -> None:
+    case = Case(name="x", about="", seconds=12, b2a=LinkProfile(delay_ms=30, loss=0.08), a2b=LinkProfile(delay_ms=30))
+    figures = run_case(case, 3).figures
+    assert 0.03 < figures["lost"] < 0.15
+    assert figures["unheard"] < figures["lost"]
+    mended = sum(figures[f"mended_{tool}"] for tool in TOOLS)
+    assert mended == pytest.approx(1 - figures["unheard"] / figures["lost"], abs=0.02)
+    assert figures["recovery_resent_ms"] >= 60
+    assert sum(figures[f"frames_{length}"] for length in FRAME_MS) == pytest.approx(1)
+    assert sum(figures[f"redundancy_{tool}"] for tool in (*TOOLS, "pair")) == pytest.approx(figures["redundancy"])
+
+
+def test_delays_are_the_same_whatever_the_clocks_show() -> None:
+    right, wrong = (
+        run_case(Case(name="x", about="", seconds=15, b2a=LinkProfile(delay_ms=30), media=(Media(drift_ppm=ppm),)), 1).figures
+        for ppm in (0, 2000)
+    )
+    assert wrong["delay_p50_ms"] == pytest.approx(right["delay_p50_ms"], abs=15)
+    assert wrong["concealed"] <= 0.01
+
+
+def test_bounds_stand_at_the_bar_where_that_is_kept_and_near_what_was_measured_elsewhere() -> None:
+    case = Case(name="x", about="", seconds=1, b2a=LinkProfile(), bars=(Bar("concealed", "<=", 0.01),))
+    runs = [{"utilisation": 0.9, "concealed": 0.005, "queue_p95_ms": 100.0}, {"utilisation": 0.88, "queue_p95_ms": 90.0}]
+    entry = measured(case, runs, [1, 2])
+    assert entry["at_least"] == {"utilisation": 0.85}
+    assert entry["at_most"] == {"queue_p95_ms": 123.0, "concealed": 0.01}
+    assert worse(entry, {"utilisation": 0.86, "queue_p95_ms": 120.0, "concealed": 0.0}) == {}
+    assert set(worse(entry, {"utilisation": 0.8, "queue_p95_ms": 130.0})) == {"utilisation", "queue_p95_ms", "concealed"}

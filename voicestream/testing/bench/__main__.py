@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from voicestream.testing.bench.case import Bar, Case
 from voicestream.testing.bench.cases import CASES
-from voicestream.testing.bench.report import summary, table
-from voicestream.testing.bench.run import run_case
+from voicestream.testing.bench.cases_recorded import recorded
+from voicestream.testing.bench.report import LEGEND, summary, table
+from voicestream.testing.bench.run import Outcome, run_case
 from voicestream.testing.profile import NetworkProfile
 
 
@@ -23,7 +25,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say what cases there are")
     parser.add_argument("--quick", action="store_true", help="only the short selection")
     parser.add_argument("--seeds", default="1", help="numbers with commas, or FIRST-LAST (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="at once (default: %(default)s)")
+    parser.add_argument("--jobs", "--processes", type=int, default=2, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--traces", type=Path, metavar="DIR", default=os.environ.get("VOICESTREAM_TRACES") or None,
+        help="recorded capacities and delays in it and below are cases too (default: VOICESTREAM_TRACES)",
+    )  # fmt: skip
     parser.add_argument("--profile", action="append", default=[], metavar="FILE", help="a link from a JSON profile as one more case")
     parser.add_argument("--seconds", type=float, default=60, help="length of such cases (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write every figure there")
@@ -43,33 +49,48 @@ def _from_profile(name: str, seconds: float) -> Case:
     return Case(name=Path(name).stem, about="from a profile", seconds=seconds, b2a=profile.b2a, a2b=profile.a2b, settle=3, bars=bars)
 
 
+def _run(jobs: Sequence[tuple[Case, int]], processes: int) -> list[Outcome]:
+    if processes > 1 and len(jobs) > 1:
+        with ProcessPoolExecutor(processes) as pool:
+            return list(pool.map(run_case, *zip(*jobs, strict=True)))
+    return [run_case(*job) for job in jobs]
+
+
+def _recordings(cases: Sequence[Case], folder: Path | None) -> str:
+    """What the links that change all the time were made of."""
+    count = sum(case.recording is not None for case in cases)
+    if count:
+        return f"{count} recorded links"
+    if folder is not None:
+        return "no recorded links among these cases"
+    return "no folder of recorded links named (--traces DIR or VOICESTREAM_TRACES): links drawn at random in their manner stand for them"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run; returns 0 when every bar was kept, else 1."""
     options = _arguments(argv)
     cases = [_from_profile(name, options.seconds) for name in options.profile]
+    offered = (*CASES, *recorded(options.traces and Path(options.traces)))
     if options.cases or options.quick or not cases:
-        known = {case.name: case for case in CASES}
+        known = {case.name: case for case in offered}
         unknown = [name for name in options.cases if name not in known]
         if unknown:
             print(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}", file=sys.stderr)
             return 2
-        cases += [case for case in CASES if (case.name in options.cases if options.cases else case.quick or not options.quick)]
+        cases += [case for case in offered if (case.name in options.cases if options.cases else case.quick or not options.quick)]
     if options.list:
         for case in cases:
-            print(f"{case.name:12} {case.about}; {', '.join(map(str, case.bars))}")
+            print(f"{case.name:26} {case.about}; {', '.join(map(str, case.bars))}")
         return 0
     began = time.monotonic()
     # The longest first, so that the processes end together.
     jobs = sorted(((case, seed) for case in cases for seed in _seeds(options.seeds)), key=lambda job: -job[0].seconds * len(job[0].media))
-    if options.processes > 1 and len(jobs) > 1:
-        with ProcessPoolExecutor(options.processes) as pool:
-            outcomes = list(pool.map(run_case, *zip(*jobs, strict=True)))
-    else:
-        outcomes = [run_case(*job) for job in jobs]
+    outcomes = _run(jobs, options.jobs)
     order = {case.name: index for index, case in enumerate(cases)}
     outcomes.sort(key=lambda outcome: (order[outcome.case], outcome.seed))
-    print(table(outcomes))
+    print(LEGEND, table(cases, outcomes), "", sep="\n")
     print(summary(cases, outcomes, time.monotonic() - began))
+    print(_recordings(cases, options.traces))
     if options.json:
         rows = [
             {"case": one.case, "seed": one.seed, "figures": dict(one.figures), "missed": list(one.missed), "failure": one.failure}

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from voicestream.testing.profile import LinkProfile
+from voicestream.testing.traces import Recording
 
 __all__ = ["DELAY_ONLY", "NEED_BPS", "Bar", "Case", "Direction", "Greedy", "Media"]
 
@@ -18,6 +19,9 @@ NEED_BPS: Final = 90e3
 
 Direction = Literal["b2a", "a2b"]
 """b2a: from the client to the server; a2b: back."""
+
+CHAT_S: Final = 6.0
+"""Stretches of talk that are all shorter are those of a conversation."""
 
 DELAY_ONLY: Final = LinkProfile(delay_ms=50)
 
@@ -42,6 +46,10 @@ class Bar:
         """Whether `value` keeps it."""
         return _COMPARE[self.sense](value, self.limit)
 
+    def kept_by(self, figures: Mapping[str, float]) -> bool:
+        """Whether its figure is there and keeps it."""
+        return self.figure in figures and self.passed(figures[self.figure])
+
     def __str__(self) -> str:
         return f"{self.figure} {self.sense} {self.limit:g}"
 
@@ -56,6 +64,7 @@ class Media:
         delay_ms: One-way delay of its path; None for that of the case's link.
         speaks: "b2a" (the client), "a2b" (the server) or "both".
         talk: (talk, pause) seconds in turn; empty for never silent.
+        drift_ppm: By how much the client's clock is fast: its microphone, loudspeaker and times.
     """
 
     start: float = 0.0
@@ -63,11 +72,17 @@ class Media:
     delay_ms: float | None = None
     speaks: Literal["b2a", "a2b", "both"] = "b2a"
     talk: tuple[tuple[float, float], ...] = ()
+    drift_ppm: float = 0.0
+
+    @property
+    def chats(self) -> bool:
+        """Its pauses are those of a conversation: they belong to what is steady."""
+        return bool(self.talk) and max(talk for talk, _ in self.talk) < CHAT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:
-    """Competitors in the manner of TCP, toward the server.
+    """Competitors in the manner of TCP.
 
     Attributes:
         kind: "reno" or "cubic".
@@ -76,6 +91,7 @@ class Greedy:
         delay_ms: One-way delay, the same back.
         transfer_kb: (least, most) of one transfer in kilobytes; None for one that never ends.
         idle: Mean seconds between two transfers.
+        way: Direction.
     """
 
     kind: Literal["reno", "cubic"] = "reno"
@@ -84,6 +100,7 @@ class Greedy:
     delay_ms: float = 50.0
     transfer_kb: tuple[float, float] | None = None
     idle: float = 10.0
+    way: Direction = "b2a"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +120,9 @@ class Case:
         queue_ms: Wait that a packet must not have some time after a drop.
         bars: What is asked of the figures.
         quick: Part of the short selection.
+        group: Heading under which it stands.
+        recording: A file that takes the place of the rate, or of the extra delays and losses, of b2a; the seed says where it is cut.
+        synthetic: Name of a generator that does.
     """
 
     name: str
@@ -117,6 +137,14 @@ class Case:
     queue_ms: float = 100.0
     bars: tuple[Bar, ...] = ()
     quick: bool = False
+    group: str = ""
+    recording: Recording | None = None
+    synthetic: str = ""
+
+    @property
+    def restless(self) -> bool:
+        """The capacity changes all the time: there are no steps to answer, and no steady stretches beside others."""
+        return bool(self.recording or self.synthetic)
 
     def profile(self, direction: Direction) -> LinkProfile:
         """The link of one direction."""
@@ -124,12 +152,14 @@ class Case:
 
     def windows(self, direction: Direction) -> list[tuple[float, float]]:
         """(begin, end) of the stretches in which nothing changes, without the first seconds of each; all of a recorded trace."""
+        if self.restless:
+            return [(self.settle, self.seconds)]
         marks = {0.0, self.seconds}
         marks |= {start for start, _ in self.profile(direction).rate_steps}
         for flow in self.media:
             marks |= {flow.start, self.seconds if flow.stop is None else flow.stop}
             at = flow.start
-            for talk, pause in flow.talk:
+            for talk, pause in () if flow.chats else flow.talk:
                 marks |= {at + talk, at + talk + pause}
                 at += talk + pause
         edges = sorted(mark for mark in marks if 0 <= mark <= self.seconds)

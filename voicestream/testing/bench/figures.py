@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from voicestream.config import UNITS_PER_SECOND
 from voicestream.testing.bench.case import NEED_BPS, Case, Direction, Media
 from voicestream.testing.bench.greedy import GreedyFlow
+from voicestream.testing.bench.heard import FRAME_MS, TOOLS, Hearing, hearing
+from voicestream.testing.bench.link_of import capacity_bps
 from voicestream.testing.bench.shared import Leg
 from voicestream.testing.link import own_queueing_ms
 from voicestream.testing.measure import Samples
-from voicestream.testing.rate import TRACE_SLOT_BYTES
 from voicestream.testing.side import CallSide
 
 __all__ = ["FlowLog", "figures"]
@@ -42,10 +42,7 @@ class FlowLog:
         accepted_at: When the call began, in seconds of the case.
         spec: What was asked for.
         targets: (second, bits per second) of the estimate.
-        concealed: Share of the speech that was made up by the far end.
-        delay_ms: From capture to playing.
-        redundancy: Share of the bytes on the wire.
-        bitrate_bps: Mean of the codec.
+        heard: What became of its speech, once it is settled.
     """
 
     side: CallSide
@@ -54,30 +51,26 @@ class FlowLog:
     accepted_at: float
     spec: Media
     targets: list[tuple[float, float]] = field(default_factory=list)
-    concealed: float = 0.0
-    delay_ms: Samples = field(default_factory=Samples)
-    redundancy: float = 0.0
-    bitrate_bps: float = 0.0
+    heard: Hearing = field(default_factory=Hearing)
     settled: bool = False
 
-    def settle(self, now: float) -> None:
+    @property
+    def way(self) -> Direction:
+        """Its direction."""
+        return "b2a" if self.side.name.startswith("client") else "a2b"
+
+    def settle(self) -> None:
         """The call ends: note what only its living ends tell."""
-        if self.settled:
-            return
-        self.settled = True
-        heard = self.other.heard()
-        self.concealed, self.delay_ms = heard.concealed_share, heard.delay_ms
-        self.redundancy = self.side.session.stats(now).recovery.redundancy_share
-        frames = [fate.sent for fate in heard.fates]
-        seconds = sum(frame.units for frame in frames) / UNITS_PER_SECOND
-        self.bitrate_bps = sum(len(frame.payload) for frame in frames) * 8 / seconds if seconds else 0.0
+        if not self.settled:
+            self.settled = True
+            self.heard = hearing(self.side, self.other)
 
     def active(self, begin: float, end: float, case: Case) -> bool:
         """Whether it talks all through the window."""
         if self.spec.start > begin or (self.spec.stop or case.seconds) < end:
             return False
         at = self.spec.start
-        for talk, pause in self.spec.talk:
+        for talk, pause in () if self.spec.chats else self.spec.talk:
             if begin < at + talk + pause and end > at + talk:
                 return False
             at += talk + pause
@@ -94,53 +87,69 @@ def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[GreedyFlow]) -
     found: dict[str, float] = {}
     by_way: dict[Direction, list[FlowLog]] = {}
     for log in logs:
-        by_way.setdefault("b2a" if log.side.name.startswith("client") else "a2b", []).append(log)
+        by_way.setdefault(log.way, []).append(log)
     use: list[float] = []
     for way, flows in by_way.items():
         use += _utilisation(case, way, flows)
         _queues(case, way, flows, found)
         _reactions(case, way, flows, found)
         _fairness(case, way, flows, found)
-    found["utilisation"] = min(use, default=math.nan)
-    if len(logs) == 1 and not greedy:
+    if use:
+        found["utilisation"] = min(use)
+    if len(logs) == 1 and not greedy and not logs[0].spec.chats:
         found["start_s"] = _start(case, logs[0])
     found["reversals"] = max(_reversals(case, log) for log in logs)
-    found["concealed"] = max(log.concealed for log in logs)
-    found["bitrate_kbps"] = sum(log.bitrate_bps for log in logs) / len(logs) / 1e3
-    found["redundancy"] = max(log.redundancy for log in logs)
-    found["delay_p50_ms"] = max(log.delay_ms.median for log in logs)
-    found["delay_p95_ms"] = max(log.delay_ms.percentile(95) for log in logs)
+    _hearing(logs, found)
     found["dropped"] = max(sum(packet.left_at is None for packet in log.leg.carried) / max(1, len(log.leg.carried)) for log in logs)
     if greedy:
-        _competition(case, by_way["b2a"], greedy, found)
+        _competition(case, by_way[case.greedy[0].way], greedy, found)
     return found
 
 
-def _capacity_bps(case: Case, way: Direction, begin: float, end: float) -> float:
-    """Mean of the link."""
-    profile = case.profile(way)
-    if profile.rate_trace_ms:
-        period = max(profile.rate_trace_ms) / 1e3
-        slots = sum(begin <= (slot / 1e3 + turn * period) < end for turn in range(int(end / period) + 1) for slot in profile.rate_trace_ms)
-        return slots * TRACE_SLOT_BYTES * 8 / (end - begin)
-    steps = profile.rate_steps
-    if not steps:
-        return math.inf
-    edges = [*(start for start, _ in steps), math.inf]
-    bits = sum(
-        kbps * 1e3 * max(0.0, min(end, edges[index + 1]) - max(begin, edges[index])) for index, (_, kbps) in enumerate(steps)
-    )
-    return bits / (end - begin)
+def _hearing(logs: Sequence[FlowLog], found: dict[str, float]) -> None:
+    """What was heard, by whom it was heard worst; how long frames were, and where the bytes went, in the mean."""
+    heard = [log.heard for log in logs]
+    for name in ("concealed", "unheard", "lost"):
+        found[name] = max(getattr(one, name) for one in heard)
+    found["bitrate_kbps"] = statistics.fmean(one.bitrate_bps for one in heard) / 1e3
+    found["redundancy"] = max(one.redundancy[""] for one in heard)
+    found["delay_p50_ms"] = max(one.delay_ms.median for one in heard)
+    found["delay_p95_ms"] = max(one.delay_ms.percentile(95) for one in heard)
+    for length in FRAME_MS:
+        found[f"frames_{length}"] = statistics.fmean(one.lengths.get(length, 0.0) for one in heard)
+    for tool in (*TOOLS, "pair"):
+        found[f"redundancy_{tool}"] = statistics.fmean(one.redundancy.get(tool, 0.0) for one in heard)
+    whole = Samples()
+    for tool in TOOLS:
+        mended = [one.mended[tool] for one in heard if one.mended]
+        if mended:
+            found[f"mended_{tool}"] = statistics.fmean(mended)
+        taken = Samples(value for one in heard for value in one.recovery_ms.get(tool, ()))
+        if len(taken):
+            found[f"recovery_{tool}_ms"] = taken.mean
+            for value in taken:
+                whole.add(value)
+    if len(whole):
+        found["recovery_ms"] = whole.mean
 
 
 def _utilisation(case: Case, way: Direction, flows: Sequence[FlowLog]) -> list[float]:
     found = []
     for begin, end in case.windows(way):
-        active = [flow for flow in flows if flow.active(begin, end, case)]
+        active = [flow for flow in flows if flow.active(begin, end, case) and not flow.spec.chats]
         if active:
-            wanted = min(_capacity_bps(case, way, begin, end), len(active) * NEED_BPS)
+            wanted = _wanted_bps(case, way, begin, end, len(active))
             found.append(sum(flow.served_bps(begin, end) for flow in active) / wanted)
     return found
+
+
+def _wanted_bps(case: Case, way: Direction, begin: float, end: float, flows: int) -> float:
+    """What so many flows can use: on a link that changes all the time each second counts for itself."""
+    need = flows * NEED_BPS
+    if not case.restless:
+        return min(capacity_bps(case.profile(way), begin, end), need)
+    seconds = range(int(begin), int(end))
+    return statistics.fmean(min(capacity_bps(case.profile(way), second, second + 1), need) for second in seconds)
 
 
 def _queues(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[str, float]) -> None:
@@ -148,23 +157,25 @@ def _queues(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[st
     waits = Samples()
     windows = case.windows(way)
     for flow in flows:
-        if case.profile(way).rate_trace_ms:
+        if case.restless and way == "b2a":
             # The packets before the call are few; the trace's own stalls are not the sender's doing.
             rows = [(packet.at, packet.size) for packet in flow.leg.carried]
-            for wait in own_queueing_ms(case.profile(way), rows):
+            for wait in own_queueing_ms(case.profile(way), rows, since=windows[0][0]):
                 waits.add(wait)
             continue
         for packet in flow.leg.carried:
             if packet.left_at is not None and any(begin <= packet.at < end for begin, end in windows):
                 waits.add(packet.wait * 1e3)
     for percent in (50, 95, 99):
+        if not len(waits):
+            return
         name = f"queue_p{percent}_ms"
         found[name] = max(found.get(name, 0.0), waits.percentile(percent))
 
 
 def _reactions(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict[str, float]) -> None:
     """Seconds until a drop of the capacity has left no long wait behind, and until a rise of it is used."""
-    steps = [step for step in case.profile(way).rate_steps if step[0] < case.seconds]
+    steps = [] if case.restless else [step for step in case.profile(way).rate_steps if step[0] < case.seconds]
     edges = [*(start for start, _ in steps), case.seconds]
     for index, ((_, before), (start, after)) in enumerate(itertools.pairwise(steps)):
         end = edges[index + 2]
@@ -179,7 +190,7 @@ def _reactions(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict
                 if start <= packet.at < end and packet.left_at is not None and packet.wait * 1e3 > case.queue_ms
             ]
             found["react_s"] = max(found.get("react_s", 0.0), _calm(sorted(late)))
-        else:
+        elif not any(flow.spec.chats for flow in active):
             wanted = TAKEN * min(after * 1e3, len(active) * NEED_BPS)
             found["take_s"] = max(found.get("take_s", 0.0), _reached(active, start, end, wanted))
 
@@ -205,17 +216,15 @@ def _reached(flows: Sequence[FlowLog], start: float, end: float, wanted_bps: flo
 
 
 def _start(case: Case, log: FlowLog) -> float:
-    way: Direction = "b2a" if log.side.name.startswith("client") else "a2b"
     begin = log.accepted_at
-    wanted = STARTED * min(_capacity_bps(case, way, begin, begin + 2), NEED_BPS)
+    wanted = STARTED * min(capacity_bps(case.profile(log.way), begin, begin + 2), NEED_BPS)
     return _reached([log], begin, log.spec.stop or case.seconds, wanted)
 
 
 def _reversals(case: Case, log: FlowLog) -> float:
     """Turns of the target by more than a twentieth, in 10 s of steady windows."""
-    way: Direction = "b2a" if log.side.name.startswith("client") else "a2b"
     turns, length = 0, 0.0
-    for begin, end in case.windows(way):
+    for begin, end in case.windows(log.way):
         if log.active(begin, end, case):
             turns += _turns([target for at, target in log.targets if begin <= at < end])
             length += end - begin
@@ -247,7 +256,7 @@ def _competition(
 ) -> None:
     """Media's part of what it should have beside others, and theirs; a flow with pauses counts by the part of the time it has to send."""
     begin, end = max(flow.accepted_at for flow in flows) + case.settle, case.seconds
-    capacity = _capacity_bps(case, "b2a", begin, end)
+    capacity = capacity_bps(case.profile(case.greedy[0].way), begin, end)
     present = sum(flow.busy_s for flow in greedy) / case.seconds
     fair = capacity / (len(flows) + present)
     found["media_share"] = min(flow.served_bps(begin, end) for flow in flows) / min(fair, NEED_BPS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,10 +12,12 @@ from voicestream.events import Accepted, Closed
 from voicestream.testing.bench.case import Case, Direction, Media
 from voicestream.testing.bench.figures import FlowLog, figures
 from voicestream.testing.bench.greedy import GreedyFlow
+from voicestream.testing.bench.link_of import prepared
 from voicestream.testing.bench.shared import Leg, Limit, shared_limit
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
+from voicestream.testing.tap import TappedPlayout
 from voicestream.trace import Observer
 
 __all__ = ["Outcome", "run_case"]
@@ -60,7 +63,8 @@ class _Call:
         run = self._run
         delay = self.spec.delay_ms
         profile = NetworkProfile(b2a=_plain(run.case.b2a, delay), a2b=_plain(run.case.a2b, delay))
-        client = self._client = run.world.client(profile, observer=None if self._number else run.observer)
+        observer = None if self._number else run.observer
+        client = self._client = run.world.client(profile, observer=observer, drift_ppm=self.spec.drift_ppm)
         client.on_event.append(lambda event: self._speak() if isinstance(event, Accepted) else None)
         for way in DIRECTIONS:
             seed = f"{run.world.sim.seed}/{self._number}/{way}"
@@ -77,7 +81,7 @@ class _Call:
             assert isinstance(leg, Leg)
             other = sides["a2b" if way == "b2a" else "b2a"]
             self.logs[way] = FlowLog(side=sides[way], other=other, leg=leg, accepted_at=self.accepted_at, spec=self.spec)
-            other.listen()
+            other.listen(playout=TappedPlayout())
             sides[way].speak(follow=True, pattern=self.spec.talk)
         self._sample()
 
@@ -92,8 +96,8 @@ class _Call:
         client = self._client
         if client is not None:
             for log in self.logs.values():
-                log.settle(self._run.world.sim.now)
-            client.session.close(self._run.world.sim.now)
+                log.settle()
+            client.session.close(client.sim.now)
             client.flush()
 
 
@@ -109,7 +113,7 @@ class _Run:
         }
         self.calls = [_Call(self, spec, number) for number, spec in enumerate(case.media)]
         self.greedy = [
-            GreedyFlow(self.world.sim, self.limits["b2a"], spec, epoch=self.epoch, rng=self.world.sim.rng(f"greedy/{index}/{turn}"))
+            GreedyFlow(self.world.sim, self.limits[spec.way], spec, epoch=self.epoch, rng=self.world.sim.rng(f"greedy/{index}/{turn}"))
             for index, spec in enumerate(case.greedy)
             for turn in range(spec.count)
         ]
@@ -127,15 +131,16 @@ def run_case(case: Case, seed: int, *, observer: Observer | None = None) -> Outc
         seed: Of everything random.
         observer: Takes the trace records of the first call's client.
     """
+    case = prepared(case, seed)
     run = _Run(case, seed, observer)
     run.world.run(case.seconds)
     logs = [log for call in run.calls for log in call.logs.values()]
     if len(logs) < len(case.media) or any(log.side.seen(Closed) for log in logs if log.spec.stop is None):
         return Outcome(case=case.name, seed=seed, failure="a call was not accepted, or closed")
     for log in logs:
-        log.settle(run.world.sim.now)
+        log.settle()
     for flow in run.greedy:
         flow.end()
     found = figures(case, logs, run.greedy)
-    missed = tuple(f"{bar} (is {found[bar.figure]:.3g})" for bar in case.bars if not bar.passed(found[bar.figure]))
+    missed = tuple(f"{bar} (is {found.get(bar.figure, math.nan):.3g})" for bar in case.bars if not bar.kept_by(found))
     return Outcome(case=case.name, seed=seed, figures=found, missed=missed)
