@@ -346,6 +346,19 @@ class Call:
         """
         return Events(self._parts.inbox)
 
+    # The network
+
+    def network_changed(self, local_address: str | None = None) -> None:
+        """Say that this machine's network has changed: another Wi-Fi, an interface that came or went. From any thread.
+
+        The call goes on from a new socket at once, on the same connection, and dials beside that (all addresses of the server) where no
+        answer comes within 0.6 s or the path was lost already. Nothing at the end that was called.
+
+        Args:
+            local_address: Address of this machine to go on from; whichever the system takes by default.
+        """
+        self._parts.network_changed(local_address)
+
     # The end
 
     async def close(self, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:

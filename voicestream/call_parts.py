@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from voicestream.call_context import CallContext
@@ -57,6 +58,7 @@ class CallParts:
         "journal",
         "link",
         "lost_at",
+        "on_network_changed",
         "options",
         "sender",
         "voice_track",
@@ -74,6 +76,7 @@ class CallParts:
         self.figures: CallFigures | None = None
         self.context = CallContext()
         self.attendant: asyncio.Task[None] | None = None
+        self.on_network_changed: Callable[[str | None], None] | None = None
         self.voice_track = options.voice_track.track_id
         self.inbox = EventInbox(ending, max_events=limits.undelivered_events, max_event_size=limits.max_event_size)
         self.sender = CallSender(link, ending, Voice(options.voice_track, options.audio))
@@ -107,6 +110,11 @@ class CallParts:
                 self.link, self.ending, described, self.options.audio, self.options.session.playout.lookahead_ms
             )
         return self._frames[track]
+
+    def network_changed(self, local_address: str | None) -> None:
+        """Tell whoever looks after the call's network; from any thread."""
+        if self.on_network_changed is not None:
+            self.on_network_changed(local_address)
 
     def send_event(self, kind: EventKind, payload: bytes, ordered: bool, pts: int | None) -> int:
         """Hand an event to the session; its number."""

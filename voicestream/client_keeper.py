@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ class Keeper:
         transport: The first connection.
     """
 
-    __slots__ = ("_dial", "_ending", "_keeper", "_link", "_parts", "_redial", "_transport")
+    __slots__ = ("_dial", "_ending", "_fled", "_keeper", "_link", "_loop", "_moves", "_parts", "_redial", "_transport")
 
     def __init__(self, redial: Redial, link: CallLink, parts: CallParts, ending: Ending, transport: ClientTransport) -> None:
         self._redial = redial
@@ -66,6 +67,9 @@ class Keeper:
         self._ending = ending
         self._transport = transport
         self._dial: asyncio.Task[ClientTransport] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._moves: set[asyncio.Task[None]] = set()
+        self._fled = False
         with link.locked() as session:
             assert isinstance(session, ClientSession)
             self._keeper = PathKeeper(
@@ -75,16 +79,52 @@ class Keeper:
     def begin(self) -> None:
         """Look after the call from now on."""
         self._transport.connection.keeps_session = self._redial.resume
-        self._parts.attendant = asyncio.get_running_loop().create_task(self._run(), name="voicestream keeper")
+        self._parts.attendant = self._loop.create_task(self._run(), name="voicestream keeper")
+        self._parts.on_network_changed = self.network_changed
+
+    def network_changed(self, local_address: str | None = None) -> None:
+        """See `Call.network_changed`. From any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and the call with it
+            self._loop.call_soon_threadsafe(self._begin_move, local_address)
+
+    def _begin_move(self, local_address: str | None) -> None:
+        if not self._ending.closed:
+            move = self._loop.create_task(self._move(local_address), name="voicestream move")
+            self._moves.add(move)
+            move.add_done_callback(self._moves.discard)
+
+    async def _move(self, local_address: str | None) -> None:
+        """Go on from a new socket, and dial at once where the path is lost already."""
+        transport = self._transport
+        try:
+            await transport.rebind(local_address)
+        except OSError as error:
+            # Not from there: the server of this family may be out of reach, and a dial tries all of its addresses.
+            logger.debug("the socket could not be bound anew: %s", error)
+        if self._ending.closed:
+            return
+        with self._link.locked():
+            steps = self._keeper.network_changed(self._link.now(), self._transport.connection)
+        self._record_move()
+        self._transport.wake()
+        self._do(steps)
+
+    def _record_move(self) -> None:
+        observer = self._parts.options.observer
+        if observer is not None:
+            with self._link.locked():
+                observer.record(self._link.now(), "path:network_changed", {"reason": "told" if not self._fled else "socket error"})
 
     async def _run(self) -> None:
         try:
             while not await self._ending.wait_for(LOOK_INTERVAL):
                 self._look()
         finally:
-            if self._dial is not None:
-                self._dial.cancel()
-                await asyncio.wait([self._dial])
+            tasks = [*self._moves] if self._dial is None else [self._dial, *self._moves]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
             with self._link.locked() as session:
                 carried: object = self._transport.connection.session
                 is_left = session.is_closed and carried is not session
@@ -94,6 +134,11 @@ class Keeper:
     def _look(self) -> None:
         self._see_to_dial()
         transport = self._transport
+        if transport.is_unreachable is not self._fled:
+            # A socket that finds no way gives its place to a new one, once; the dial is beside that.
+            self._fled = not self._fled
+            if self._fled:
+                self._begin_move(None)
         with self._link.locked() as session:
             steps = self._keeper.look(self._link.now(), transport.connection, error=transport.is_unreachable)
             is_alone = session.is_detached or session.is_closed
@@ -111,7 +156,7 @@ class Keeper:
             if step is Step.DIAL:
                 if self._keeper.watch.attempts == 1:
                     self._parts.inbox.put(CallEvent(kind="resuming"))
-                self._dial = asyncio.get_running_loop().create_task(self._connect(), name="voicestream redial")
+                self._dial = self._loop.create_task(self._connect(), name="voicestream redial")
             elif step is Step.STOP_DIAL:
                 self._stop_dial()
             elif step is Step.LOST:

@@ -28,6 +28,7 @@ class Relay(asyncio.DatagramProtocol):
         self.server = server
         self.mute = False
         self.clients = 0
+        self.admits = lambda data, addr: True
         self._front: asyncio.DatagramTransport | None = None
         self._backs: dict[Any, asyncio.DatagramTransport] = {}
         self._waiting: dict[Any, list[bytes]] = {}
@@ -36,7 +37,7 @@ class Relay(asyncio.DatagramProtocol):
         self._front = transport
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        if self.mute:
+        if self.mute or not self.admits(data, addr):
             return
         if addr in self._backs:
             self._backs[addr].sendto(data)

@@ -14,6 +14,9 @@ DEGRADED_AFTER: Final = 0.6
 LOST_AFTER: Final = 2.0
 """Seconds without an answer after which another connection is dialled, beside the old one."""
 
+MOVED_AFTER: Final = 0.6
+"""The same after this machine has changed its network: the old way is likely to be gone, and the new one answers soon or never."""
+
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 2.0
 """Seconds between a dial that failed and the next one: they double, and vary by chance."""
@@ -45,7 +48,7 @@ class PathWatch:
         lost_since: Since when nothing has been heard, while it is lost.
     """
 
-    __slots__ = ("_answered", "_chance", "_dialling_until", "_next_at", "_pause", "_sure", "attempts", "lost_since", "state")
+    __slots__ = ("_answered", "_chance", "_dialling_until", "_moved_at", "_next_at", "_pause", "_sure", "attempts", "lost_since", "state")
 
     def __init__(self, chance: Callable[[], float] = lambda: 1.0) -> None:
         self.state = PathState.CONNECTED
@@ -57,6 +60,7 @@ class PathWatch:
         self._dialling_until: float | None = None
         self._answered = False
         self._sure = False
+        self._moved_at: float | None = None
 
     def look(self, now: float, unanswered_since: float | None, *, broken: bool = False) -> bool:
         """Look at the path; returns whether `state` changed.
@@ -68,7 +72,10 @@ class PathWatch:
         """
         silence = 0.0 if unanswered_since is None else now - unanswered_since
         before = self.state
-        if broken or silence >= LOST_AFTER:
+        if self._moved_at is not None and (unanswered_since is None or unanswered_since > self._moved_at):
+            self._moved_at = None  # the new network has carried an answer
+        gone = self._moved_at is not None and now - self._moved_at >= MOVED_AFTER
+        if broken or gone or silence >= LOST_AFTER:
             self._answered = False
             self.state = PathState.LOST
             if before is not PathState.LOST:
@@ -105,9 +112,17 @@ class PathWatch:
         self._answered = self._sure = False
 
     def failed(self, now: float, retry_after: float = 0.0) -> None:
-        """The dial came to nothing, or the session was refused; the far end wants the next one `retry_after` seconds from now at least."""
+        """The dial came to nothing, or the session was refused; the far end wants the next one `retry_after` seconds from now at least.
+
+        After a dial that had its time without an answer there is no pause: it repeats its first packet at a rate that is bounded by
+        itself, and the path may come back at any moment. What was answered, or failed at once, is tried again with growing pauses.
+        """
         if self._sure and self._answered:
             self.resumed()
+            return
+        if self.timed_out(now) and not retry_after:
+            self._dialling_until = None
+            self._next_at = now
             return
         self._dialling_until = None
         self._next_at = now if self._answered else now + self._pause * (0.5 + 0.5 * self._chance())
@@ -120,6 +135,21 @@ class PathWatch:
         self.lost_since = None
         self._dialling_until = None
 
+    def network_changed(self, now: float) -> bool:
+        """This machine has another network. A lost path is dialled at once; any other has to answer soon.
+
+        Returns:
+            Whether a dial that is under way, on the network that was left, is to be given up.
+        """
+        if self.state is not PathState.LOST:
+            self._moved_at = now
+            return False
+        under_way = self._dialling_until is not None
+        self._dialling_until = None
+        self._next_at = now
+        self._pause = FIRST_PAUSE
+        return under_way
+
     def hurry(self, now: float) -> None:
         """The network is there again: the next dial need not wait. One that is under way goes on if it has time enough left."""
         self._next_at = min(self._next_at, now)
@@ -131,6 +161,7 @@ class PathWatch:
                 self._dialling_until = now
 
     def _begin(self, now: float, since: float) -> None:
+        self._moved_at = None
         self.attempts = 0
         self.lost_since = since
         self._answered = self._sure = False

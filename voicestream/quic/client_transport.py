@@ -26,6 +26,9 @@ __all__ = ["ClientTransport"]
 NEXT_ADDRESS_AFTER: Final = 1.0
 """Seconds that one address of several gets to complete the handshake."""
 
+LEFT_FOR: Final = 1.0
+"""Seconds for which a socket that was left is listened to: what the server sent before it knew of the new one may still come."""
+
 UNREACHABLE_AFTER: Final = 3
 """Datagrams in a row that find no way, after which the path is taken for broken."""
 
@@ -44,6 +47,7 @@ class ClientTransport(SocketOwner):
         self.on_activity = on_activity
         self._server = server
         self._port: UdpPort | None = None
+        self._left: list[UdpPort] = []
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._terminated = asyncio.Event()
 
@@ -169,12 +173,22 @@ class ClientTransport(SocketOwner):
         if self._is_open:
             self._close_socket()
 
-    async def rebind(self) -> None:
-        """Go on from a new socket, as after a change of network. The server follows."""
+    async def rebind(self, host: str | None = None) -> bool:
+        """Go on from a new socket, as after a change of network. The server follows, and proves the way back; see `Connection.moved`.
+
+        Args:
+            host: Address of this machine to go on from; None for whichever the system takes.
+
+        Returns:
+            False where there is nothing to go on with.
+
+        Raises:
+            OSError: There is no such address of the server's family.
+        """
         old = self._port
         if old is None or not self._is_open:
-            return
-        port = UdpPort(client_socket(old.sock.family), self._on_burst)
+            return False
+        port = UdpPort(client_socket(old.sock.family, host), self._on_burst)
         try:
             await port.open()
         except BaseException:
@@ -182,14 +196,19 @@ class ClientTransport(SocketOwner):
             raise
         if not self._is_open:
             port.close()  # the call ended meanwhile
-            return
+            return False
         self._port = port
-        old.close()
+        self._left.append(old)
+        self._loop.call_later(LEFT_FOR, self._close_left, old)
         with self.lock:
-            self.connection.change_connection_id()
-            # What was measured belongs to the network that was left.
-            self.connection.session.path_changed(clock())
+            self.connection.moved(clock())
         self.wake()
+        return True
+
+    def _close_left(self, port: UdpPort) -> None:
+        if port in self._left:
+            self._left.remove(port)
+            port.close()
 
     # The socket's side.
 
@@ -234,8 +253,10 @@ class ClientTransport(SocketOwner):
 
     def _close_socket(self) -> None:
         self._stop()
-        if self._port is not None:
-            self._port.close()
+        for port in (self._port, *self._left):
+            if port is not None:
+                port.close()
+        self._left.clear()
         self._terminated.set()
 
     def _next_timer(self) -> float | None:

@@ -357,6 +357,11 @@ class VoiceQuic(WindowedQuic):
         return 0 if space is None else space.largest_acked_packet
 
     @property
+    def next_number(self) -> int:
+        """Number of the next packet."""
+        return self._packet_number
+
+    @property
     def close_is_due(self) -> bool:
         """Whether the next `packets_to_send` gives the CONNECTION_CLOSE."""
         return self._close_pending

@@ -22,7 +22,7 @@ from voicestream.errors import CertificateError, ConnectError, StateError
 from voicestream.events import Closed, Event
 from voicestream.quic.certificates import pin_mismatch
 from voicestream.quic.compat import VoiceQuic
-from voicestream.quic.connection_values import ConnectionStats, Goodbye
+from voicestream.quic.connection_values import ConnectionStats, Goodbye, stats_of
 from voicestream.quic.endings import closed_of, connect_error_of, no_answer
 from voicestream.quic.streams import CONTROL_STREAM, SessionPort, StreamTable
 from voicestream.quic.vacancy import Hearing, Pending, Vacant
@@ -282,9 +282,16 @@ class Connection:
         """Bytes of VoiceStream that fit in one QUIC datagram on this connection; 0 before the handshake."""
         return self._quic.max_datagram_payload
 
-    def change_connection_id(self) -> None:
-        """Use another of the peer's connection ids from now on, as when this side changes its network."""
+    def moved(self, now: float) -> None:
+        """This side has changed its network: use another of the peer's connection ids from now on, and ask for an answer at once.
+
+        A side with nothing to say would not be found otherwise. What was measured belongs to the network that was left.
+        """
         self._quic.change_connection_id()
+        self.hearing.moved(now, self._quic.next_number)
+        self.session.path_changed(now)
+        if self._is_up:
+            self.probe()
 
     def probe(self) -> None:
         """Have the next `datagrams_to_send` ask the far end for an answer."""
@@ -292,18 +299,7 @@ class Connection:
 
     def stats(self) -> ConnectionStats:
         """Counters up to now."""
-        quic, congestion = self._quic, self._quic.congestion
-        return ConnectionStats(
-            rtt=quic.rtt,
-            packets_sent=congestion.packets_sent,
-            packets_lost=congestion.packets_lost,
-            lone_acks_sent=quic.lone_acks,
-            bytes_in_flight=congestion.bytes_in_flight,
-            datagrams_blocked=quic.datagrams_blocked,
-            datagrams_oversize=quic.datagrams_oversize,
-            packets_ignored=self._ignored,
-            errors=quic.errors,
-        )
+        return stats_of(self._quic, self._ignored)
 
     def take_id_news(self) -> list[tuple[bytes, bool]]:
         """Connection ids of this side that became valid (True) or were retired by the peer (False) since the last call."""

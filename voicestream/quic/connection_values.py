@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.values import Address
 
-__all__ = ["ConnectionStats", "Goodbye"]
+__all__ = ["ConnectionStats", "Goodbye", "stats_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,22 @@ class ConnectionStats:
     datagrams_oversize: int
     packets_ignored: int
     errors: int
+
+
+def stats_of(quic: VoiceQuic, ignored: int) -> ConnectionStats:
+    """The counters of a connection that has ignored so many UDP payloads."""
+    congestion = quic.congestion
+    return ConnectionStats(
+        rtt=quic.rtt,
+        packets_sent=congestion.packets_sent,
+        packets_lost=congestion.packets_lost,
+        lone_acks_sent=quic.lone_acks,
+        bytes_in_flight=congestion.bytes_in_flight,
+        datagrams_blocked=quic.datagrams_blocked,
+        datagrams_oversize=quic.datagrams_oversize,
+        packets_ignored=ignored,
+        errors=quic.errors,
+    )
 
 
 class Goodbye:

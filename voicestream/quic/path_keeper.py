@@ -131,23 +131,48 @@ class PathKeeper:
         if refused or (watch.timed_out(now) and not self._is_being_answered(now, connection)):
             steps.append(Step.STOP_DIAL)
             steps += self.dial_failed(now, connection)
-        if self._dials and watch.dial_due(now):
-            watch.dialled(now)
-            steps.append(Step.DIAL)
-        return steps
+        return [*steps, *self._dial(now)]
+
+    def _dial(self, now: float) -> list[Step]:
+        if not self._dials or not self.watch.dial_due(now):
+            return []
+        self.watch.dialled(now)
+        return [Step.DIAL]
+
+    def network_changed(self, now: float, connection: Connection) -> list[Step]:
+        """This machine has another network: a lost path is dialled at once, any other is asked whether it answers from there.
+
+        The owner has bound `connection` to a new socket before, if it could, and sends what is due.
+        """
+        session, watch = self._session, self.watch
+        self.has_probed = False
+        if session.is_closed:
+            return []
+        steps: list[Step] = []
+        if watch.network_changed(now):
+            steps.append(Step.STOP_DIAL)
+            self._leave_unanswered(now, connection)
+        if not connection.is_closed:
+            connection.probe()
+            self.has_probed = True
+        return [*steps, *self._dial(now)]
 
     def dial_failed(self, now: float, connection: Connection) -> list[Step]:
         """A dial came to nothing, or the session got no answer on the new `connection`."""
         session, watch = self._session, self.watch
-        self._asked_at = None
-        carried: object = connection.session
-        if session.state is State.RESUMING or (session.state is State.DETACHED and carried is session):
-            # The next connection asks again.
-            session.path_lost(now)
-            connection.abandon()
+        self._leave_unanswered(now, connection)
         watch.failed(now, session.retry_after)
         session.retry_after = 0.0
         return [Step.CONNECTED] if watch.state is PathState.CONNECTED else []
+
+    def _leave_unanswered(self, now: float, connection: Connection) -> None:
+        """The session has asked for its resumption on a connection that is given up; the next one asks again."""
+        session = self._session
+        self._asked_at = None
+        carried: object = connection.session
+        if session.state is State.RESUMING or (session.state is State.DETACHED and carried is session):
+            session.path_lost(now)
+            connection.abandon()
 
     def _note_resumed(self) -> None:
         grant = self._session.grant

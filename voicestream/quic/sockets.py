@@ -24,7 +24,9 @@ MAX_BURST: Final = 256
 
 MAX_UDP_BYTES: Final = 65536
 
-GONE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EACCES, errno.EPERM})
+GONE: Final = frozenset(
+    {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EACCES, errno.EPERM, errno.ENETDOWN}
+)
 """Errors that say that there is no way to an address."""
 
 PROBE: Final = b"\0"
@@ -66,18 +68,22 @@ def _prepare(sock: socket.socket) -> None:
             sock.setsockopt(level, option, value)
 
 
-def client_socket(family: int) -> socket.socket:
+def client_socket(family: int, host: str | None = None) -> socket.socket:
     """A socket to call from, on a port of the system's choice.
 
     It has no fixed peer: the kernel then picks the source address packet by packet, and a call survives a change of network.
 
+    Args:
+        family: IPv4 or IPv6.
+        host: Address of this machine to call from; None for whichever the system takes.
+
     Raises:
-        OSError: This machine has no such family.
+        OSError: This machine has no such family, or not this address.
     """
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         _prepare(sock)
-        sock.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", 0))
+        sock.bind((host or ("::" if family == socket.AF_INET6 else "0.0.0.0"), 0))
     except OSError:
         sock.close()
         raise

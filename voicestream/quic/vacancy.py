@@ -124,12 +124,12 @@ class Hearing:
         heard_at: When a packet of the far end has come last.
     """
 
-    __slots__ = ("_acked", "_address", "_back_at", "heard_at", "unanswered_since")
+    __slots__ = ("_acked", "_address", "_back_at", "_floor", "heard_at", "unanswered_since")
 
     def __init__(self) -> None:
         self.unanswered_since: float | None = None
         self.heard_at = float("-inf")
-        self._acked = -1
+        self._acked = self._floor = -1
         self._back_at = float("-inf")
         self._address: Address | None = None
 
@@ -146,7 +146,8 @@ class Hearing:
         self.heard_at = now
         if acked != self._acked:
             self._acked = acked
-            self.unanswered_since = None
+            if acked >= self._floor:
+                self.unanswered_since = None
         if address == self._address:
             return False
         is_first, self._address = self._address is None, address
@@ -156,6 +157,11 @@ class Hearing:
         """Whether the far end may have lost its path, and be about to come back on another connection."""
         owes = self.unanswered_since is not None and now - self.unanswered_since >= LOST_AFTER
         return owes or now - self.heard_at >= LONGEST_SILENCE or now - self._back_at < BACK_FOR
+
+    def moved(self, now: float, number: int) -> None:
+        """This side has another network: no answer to what left before the packet with this number says anything about it."""
+        self._floor = number
+        self.sent(now)
 
     def sent(self, now: float) -> None:
         """A packet leaves that calls for an answer."""

@@ -28,7 +28,11 @@ STILL_ALIVE: Final = 0.2
 """Seconds between two frames beyond which the path is taken for dead."""
 
 DEAD_PATIENCE: Final = 15.0
-"""Seconds that an ordered reader waits at most while nothing comes at all."""
+"""Seconds that an ordered reader waits while nothing comes at all, at least; as long as the far end keeps what it says, if that is more."""
+
+
+BREAK_SLACK: Final = 5.0
+"""Seconds from a path's return until what was kept begins to come."""
 
 
 class LivePlayout(Protocol):
@@ -81,6 +85,7 @@ class Delivery:
         "_ahead",
         "_catching_until",
         "_cleared",
+        "_dead_patience",
         "_finish_pts",
         "_heard_at",
         "_kept",
@@ -93,7 +98,9 @@ class Delivery:
         "playout",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, retain_s: float = 0.0) -> None:
+        """`retain_s`: how long the far end keeps what it has said."""
+        self._dead_patience = max(DEAD_PATIENCE, retain_s + BREAK_SLACK)
         self.playout: LivePlayout | None = None
         self.ordered: OrderedSink | None = None
         self.dropped = 0
@@ -171,7 +178,7 @@ class Delivery:
 
     def _hold(self, now: float) -> None:
         if self.ordered is not None:
-            self.ordered.hold_gaps(now + DEAD_PATIENCE, MAX_PTS if self._missed_to is None else self._missed_to)
+            self.ordered.hold_gaps(now + self._dead_patience, MAX_PTS if self._missed_to is None else self._missed_to)
 
     def _wait(self, patience: float, pts: int, now: float, kind: SourceKind) -> None:
         """Something has come since a break. Time in which nothing comes does not count: the path is dead again."""

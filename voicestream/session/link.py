@@ -11,6 +11,7 @@ from voicestream.config import Limits
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan, wire_rate_bps
 from voicestream.core.bwe import State as RateState
 from voicestream.core.keepalive import Keepalive
+from voicestream.core.knocks import Knocks
 from voicestream.core.lifecycle import Role, State
 from voicestream.core.rate_limit import RateLimit
 from voicestream.errors import ProtocolError
@@ -38,7 +39,7 @@ class Link:
         keepalive: Watches for silence.
     """
 
-    __slots__ = ("_early", "_grease", "_hub", "_limit", "_planner", "_takers", "_tracks", "keepalive", "reports")
+    __slots__ = ("_early", "_grease", "_hub", "_knocks", "_limit", "_planner", "_takers", "_tracks", "keepalive", "reports")
 
     def __init__(self, hub: Hub, tracks: Tracks, planner: Planner, grease: Grease) -> None:
         self._hub = hub
@@ -47,6 +48,7 @@ class Link:
         self._grease = grease
         self._early: deque[tuple[bytes, float]] = deque()
         self._limit = RateLimit(hub.config.limits.datagrams_per_second)
+        self._knocks = Knocks()
         self.reports = Reports()
         self.keepalive = Keepalive() if hub.lifecycle.role is Role.CLIENT else Keepalive(None)
         self._takers: Mapping[type, Callable[[Any, float], None]] = {
@@ -173,7 +175,8 @@ class Link:
             bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
-        if not out and self.keepalive.due(now):
+        starved = plan.paused and planner.estimator.state is RateState.STARVED
+        if (self._knocks.due(now, silent=starved) or self.keepalive.due(now)) and not out:
             self._hub.counts.keepalives_sent += 1
             out.append(self._seal(Bundle(others=WIRE_OVERHEAD + HEADER_SIZE), now))
         return out
@@ -211,6 +214,7 @@ class Link:
                 self.reports.schedule.next_timer(),
                 self._hub.outgoing.repeats.next_timer(),
                 self.keepalive.next_timer(),
+                self._knocks.next_timer(),
                 tracks.recovery.next_timer(rtt),
                 self._planner.next_timer(rtt),
                 tracks.replay.next_timer(),

@@ -86,7 +86,7 @@ class Receiver:
         self.media = ReceivedMedia(round(window * UNITS_PER_SECOND))
         self.clears = ReceiverClears(track.track_id)
         self.played = PlayedLog(track.track_id)
-        self.delivery = Delivery()
+        self.delivery = Delivery(hub.peer.retain_ms / 1000)
         self.counts = ReceiverCounts()
         self.replay = ReplayWindow()
 

@@ -91,7 +91,9 @@ class BreakReport:
         breaks: How often the path was taken away.
         resumes: How often the session was resumed.
         dials: How often the client dialled.
-        to_speech_s: For each side that plays in real time, seconds from the path's return to the first sound said since then.
+        to_speech_s: For each side that plays in real time and could not be reached, seconds from the path's return to live sound:
+            the first that was said no longer before it than the lookahead.
+        to_fresh_s: The same to the first sound said since then.
         to_reading_s: For each side that reads in order, seconds from the path's return to the next frame.
         lost: Frames that a side reading in order never got, although they were kept for it.
         stray: Frames said before or after, which the path's own losses cost.
@@ -110,6 +112,7 @@ class BreakReport:
     resumes: int = 0
     dials: int = 0
     to_speech_s: list[float] = field(default_factory=list)
+    to_fresh_s: list[float] = field(default_factory=list)
     to_reading_s: list[float] = field(default_factory=list)
     lost: int = 0
     stray: int = 0
@@ -138,6 +141,7 @@ class _BrokenCall:
         self.readers: dict[str, OrderedListener] = {}
         self.sources: dict[str, LiveSource] = {}
         self.events_sent = 0
+        self.muted: set[str] = set()
         self.returned_at = self.begun_at = self.world.sim.now
         for side in self.sides:
             self.sources[side.name] = side.speak(follow=True)
@@ -197,6 +201,7 @@ class _BrokenCall:
 
     def _mute(self, seconds: float, links: tuple[str, ...]) -> None:
         self.report.breaks += 1
+        self.muted = set(links) if self.plan.kind != "reply" else {"a2b", "b2a"}
         self.client.mute |= set(links)
         self.world.run(seconds)
         self.client.mute -= set(links)
@@ -296,13 +301,12 @@ class _BrokenCall:
         report.duplicated += heard.repeated
         self._count_order([entry.frame.pts for entry in played])
         self._judge_flow(side, sent, max((entry.frame.pts for entry in played), default=0))
-        since = [
-            entry.at - self.returned_at
-            for entry in played
-            if entry.frame.pts in sent and entry.at >= self.returned_at and sent[entry.frame.pts].at >= self.returned_at
-        ]
-        if since:
-            report.to_speech_s.append(since[0])
+        if ("a2b" if side is self.client else "b2a") not in self.muted:
+            return  # what it was to hear could come all the time
+        lookahead_s = self.config.playout.lookahead_ms / 1000
+        for since, times in ((self.returned_at - lookahead_s, report.to_speech_s), (self.returned_at, report.to_fresh_s)):
+            heard_at = [entry.at for entry in played if entry.frame.pts in sent and sent[entry.frame.pts].at >= since]
+            times += [at - self.returned_at for at in heard_at if at >= self.returned_at][:1]
 
     def _judge_flow(self, side: CallSide, sent: dict[int, SentFrame], newest_pts: int) -> None:
         """Whether what was said last has come."""

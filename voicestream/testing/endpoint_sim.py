@@ -88,7 +88,7 @@ class ClientHost(CallSide):
     def move(self) -> None:
         """The client changes its network and knows it: another address, another connection id."""
         self.address = (self.address[0].replace("198.51.", "203.0."), self._next_port())
-        self.connection.change_connection_id()
+        self.connection.moved(self.sim.now)
         self.flush()
 
     def redial(self, *, replay_ms: int = 0, keeper: PathKeeper | None = None) -> None:

@@ -48,10 +48,19 @@ class SimKeeper:
 
     def handle_timer(self, now: float) -> None:
         """Look, and do what is to be done."""
-        client = self._client
         self._next_look = now + LOOK_INTERVAL
-        for step in self._keeper.look(now, client.connection):
-            self.steps.append((now, step))
+        self._do(self._keeper.look(now, self._client.connection))
+
+    def network_changed(self) -> None:
+        """The client has another address, and is told."""
+        client = self._client
+        client.move()
+        self._do(self._keeper.network_changed(client.sim.now, client.connection))
+
+    def _do(self, steps: list[Step]) -> None:
+        client = self._client
+        for step in steps:
+            self.steps.append((client.sim.now, step))
             if step is Step.DIAL:
                 client.redial(keeper=self._keeper)
             elif step is Step.STOP_DIAL:

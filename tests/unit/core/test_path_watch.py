@@ -34,7 +34,7 @@ def test_dials_become_rarer_and_each_gets_its_time() -> None:
         assert not watch.dial_due(now + 3.9)
         assert not watch.timed_out(now + 3.9)
         assert watch.timed_out(now + 4.0)
-        failed = now + 4.0
+        failed = now + 1.0
         watch.failed(failed)
         now = failed
         while not watch.dial_due(now):
@@ -44,14 +44,59 @@ def test_dials_become_rarer_and_each_gets_its_time() -> None:
     assert watch.attempts == 7
 
 
+def test_a_dial_that_had_its_time_in_silence_is_followed_by_the_next_at_once() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    for now in (10.0, 14.0, 18.0):
+        assert watch.dial_due(now)
+        watch.dialled(now)
+        watch.failed(now + 4.0)
+    watch.dialled(22.0)
+    watch.failed(26.0, retry_after=3.0)  # but not where the far end has asked for a pause
+    assert not watch.dial_due(28.9)
+    assert watch.dial_due(29.0)
+
+
+def test_after_a_change_of_network_the_path_has_to_answer_soon() -> None:
+    watch = PathWatch()
+    assert not watch.network_changed(10.0)
+    assert not watch.look(10.5, 10.0)
+    assert watch.look(10.61, 10.0)
+    assert watch.state is PathState.LOST
+    assert watch.dial_due(10.61)
+
+
+def test_after_a_change_of_network_an_answer_is_enough() -> None:
+    watch = PathWatch()
+    watch.network_changed(10.0)
+    watch.look(10.3, 10.2)  # what left before has been answered
+    assert not watch.look(10.75, 10.2)
+    watch.look(10.8, None)
+    watch.look(11.5, 11.4)
+    assert watch.state is PathState.CONNECTED
+
+
+def test_a_change_of_network_ends_the_pause_of_a_lost_path_and_the_dial_on_the_old_one() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 0.0)
+    watch.dialled(10.0)
+    watch.failed(10.5)
+    assert not watch.dial_due(10.51)
+    assert not watch.network_changed(10.52)
+    assert watch.dial_due(10.52)
+    watch.dialled(10.52)
+    assert watch.network_changed(11.0)
+    assert watch.dial_due(11.0)
+
+
 def test_pauses_vary_by_chance_between_half_and_whole() -> None:
     for chance, pause in ((0.0, 0.125), (0.5, 0.1875), (1.0, 0.25)):
         watch = PathWatch(lambda chance=chance: chance)
         watch.look(10.0, 0.0)
         watch.dialled(10.0)
-        watch.failed(14.0)
-        assert not watch.dial_due(14.0 + pause - 0.001)
-        assert watch.dial_due(14.0 + pause)
+        watch.failed(12.0)
+        assert not watch.dial_due(12.0 + pause - 0.001)
+        assert watch.dial_due(12.0 + pause)
 
 
 def test_a_lost_path_is_lost_since_it_has_been_silent() -> None:

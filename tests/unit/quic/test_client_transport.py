@@ -252,6 +252,40 @@ async def test_a_call_goes_on_from_a_new_socket(site: Site) -> None:
     await transport.rebind()
 
 
+async def test_who_moves_forgets_what_was_measured_and_asks_at_once_although_there_is_nothing_to_say(site: Site) -> None:
+    transport = await site.dial()
+    await until(lambda: site.links)
+    near, before = transport.connection.session, site.links[0].remote_address
+    paths = near.paths
+    assert await transport.rebind("127.0.0.2")
+    assert near.paths == paths + 1
+    await until(lambda: site.links[0].remote_address != before)
+    assert site.links[0].remote_address[0] == "127.0.0.2"
+    await until(lambda: site.links[0].connection.session.paths)
+    with pytest.raises(OSError, match=r"."):
+        await transport.rebind("203.0.113.77")
+    site.links[0].connection.session.out_datagrams.append(b"still here")
+    site.links[0].wake()
+    await until(lambda: near.datagrams)
+    await transport.close()
+    assert not await transport.rebind()
+
+
+async def test_what_was_on_its_way_to_the_socket_that_was_left_is_taken(site: Site) -> None:
+    transport = await site.dial()
+    await until(lambda: site.links)
+    near, far = transport.connection.session, site.links[0].connection.session
+    port = transport._port
+    move = asyncio.get_running_loop().create_task(transport.rebind())
+    far.out_datagrams.append(b"to the old port")
+    site.links[0].wake()
+    await move
+    assert transport._port is not port
+    await until(lambda: near.datagrams)
+    await transport.close()
+    assert port.sock.fileno() == -1
+
+
 async def test_aborting_closes_the_socket_without_waiting(site: Site) -> None:
     transport = await site.dial()
     await until(lambda: site.links)

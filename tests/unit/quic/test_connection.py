@@ -543,7 +543,7 @@ def test_a_call_goes_on_when_the_client_changes_its_network_and_knows_it(world: 
     for n in range(100):
         if n % 20 == 19:
             world.move(endpoint, ("203.0.113.99", 1234 + n))
-            endpoint.connection.change_connection_id()
+            endpoint.connection.moved(world.now)
         endpoint.connection.session.out_datagrams.append(bytes([n]))
         world.run(0.02)
     world.run(0.2)

@@ -230,7 +230,7 @@ def test_a_late_copy_of_the_first_packet_opens_no_second_connection(world: Any) 
 def test_packets_find_their_connection_by_every_id_that_the_client_may_use(world: Any) -> None:
     endpoint, server_side = world.connect()
     for n in range(30):
-        endpoint.connection.change_connection_id()
+        endpoint.connection.moved(world.now)
         endpoint.connection.session.out_datagrams.append(bytes([n]))
         world.run(0.1)
     assert [data[0] for data in server_side.session.datagrams] == list(range(30))

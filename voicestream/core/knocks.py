@@ -1,0 +1,47 @@
+"""Asking a path that has gone silent for a sign of life, so that its return is noticed soon."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["Knocks"]
+
+SHORTEST: Final = 0.1
+"""Seconds between two questions at first: a datagram with nothing in it, 5 kbps on the wire."""
+
+LONGEST: Final = 0.5
+"""Seconds between two of them in the end."""
+
+GROWTH: Final = 600
+"""One part in so many of the silence is the time between two questions, within these bounds: from a minute on they come slower."""
+
+
+class Knocks:
+    """Decides when the far end is asked for an answer while nothing comes from it and no audio leaves either."""
+
+    __slots__ = ("_next_at", "_since")
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._next_at = 0.0
+
+    def due(self, now: float, *, silent: bool) -> bool:
+        """Whether a question should leave now; it counts as having left then.
+
+        Args:
+            now: Monotonic seconds.
+            silent: The far end owes an answer, and this end has stopped its audio for that.
+        """
+        if not silent:
+            self._since = None
+            return False
+        if self._since is None:
+            self._since = now
+        elif now < self._next_at:
+            return False
+        self._next_at = now + min(LONGEST, max(SHORTEST, (now - self._since) / GROWTH))
+        return True
+
+    def next_timer(self) -> float | None:
+        """When the next question is due, or None."""
+        return None if self._since is None else self._next_at
