@@ -15,7 +15,7 @@ help:
 	@echo "make test             lint, types, coverage of the wire layer, all tests"
 	@echo "make lint             ruff and mypy"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
-	@echo "make bench-sim [BENCH='--seeds 1-3 --json FILE 5.1 ...']  rate control in virtual time: cases of RFC 8867 and others with their bars"
+	@echo "make bench-sim [BENCH='--seeds 1-3 --traces DIR --jobs n CASE ...']  calls in virtual time beside their bars; writes bench-sim/"
 	@echo "make bench-bounds [BOUNDS=--write]  what its short selection reaches, beside the bounds that the tests hold"
 	@echo "make bench-recovery [RECOVERY='--seeds 1-3 --seconds 60']  what mends the losses, by tool, and its bars, in virtual time"
 	@echo "make bench-resume [COUNT=n] [SEED=n] [JOBS=n]  calls whose path breaks at random, in virtual time"
@@ -53,7 +53,7 @@ fuzz: $(READY)
 
 BENCH ?=
 bench-sim: $(READY)
-	$(BIN)/python -m voicestream.testing.bench $(BENCH)
+	$(BIN)/python -m voicestream.testing.bench --json bench-sim/bench.json --page bench-sim/index.html $(BENCH)
 
 bench-bounds: $(READY)
 	$(BIN)/python -m voicestream.testing.bench.bounds tests/sim/bench_bounds.json $(BOUNDS)
@@ -85,4 +85,4 @@ build: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:
-	rm -rf $(VENV) $(LAB) build dist demo-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(LAB) build dist demo-out bench-sim .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

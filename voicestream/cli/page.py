@@ -17,7 +17,22 @@ from numpy.typing import NDArray
 from voicestream.audio.g711 import ulaw_encode
 from voicestream.cli.charts import Band, Chart, Lane, Series, nice_ticks, render_chart, render_lane, render_legend, render_waveform
 
-__all__ = ["Check", "Clip", "Direction", "Mark", "Page", "Table", "Tile", "render_page", "wav_bytes"]
+__all__ = [
+    "Check",
+    "Clip",
+    "Direction",
+    "Mark",
+    "Page",
+    "Table",
+    "Tile",
+    "chart_data",
+    "page_parts",
+    "render_axis",
+    "render_page",
+    "render_plot",
+    "render_tile",
+    "wav_bytes",
+]
 
 MULAW: Final = 7
 """Format tag of G.711 µ-law in a WAV file: half the size of linear samples, and every browser plays it."""
@@ -127,23 +142,29 @@ class Page:
 def render_page(page: Page) -> str:
     """The page as HTML text."""
     charts = [chart for direction in page.directions for chart in direction.charts]
-    parts = {
+    parts = page_parts() | {
         "title": escape(page.title),
         "heading": escape(page.heading),
         "lead": escape(page.lead),
         "checks": _checks(page.checks),
-        "tiles": "".join(map(_tile, page.tiles)),
+        "tiles": "".join(map(render_tile, page.tiles)),
         "switch": _switch(page.directions),
         "timelines": "".join(_timeline(page, index) for index in range(len(page.directions))),
         "summary": "".join(_summary(index, direction) for index, direction in enumerate(page.directions)),
         "table": _table(_values(charts, page.directions)),
         "footer": escape(page.footer),
-        "data": _chart_data(charts),
+        "data": chart_data(charts),
     }
     text = resources.files("voicestream.cli").joinpath("page.html").read_text(encoding="utf-8")
     for name, part in parts.items():
         text = text.replace("{{" + name + "}}", part, 1)
     return text
+
+
+def page_parts() -> dict[str, str]:
+    """What all pages share: "style" and "script"."""
+    folder = resources.files("voicestream.cli")
+    return {part: folder.joinpath(name).read_text(encoding="utf-8") for part, name in (("style", "page.css"), ("script", "page.js"))}
 
 
 def wav_bytes(pcm: NDArray[np.int16], sample_rate_hz: int) -> bytes:
@@ -175,7 +196,8 @@ def _checks(checks: Sequence[Check]) -> str:
     return f'<section class="card checks" aria-labelledby="checks"><h2 id="checks">{head}</h2><ul>{items}</ul></section>'
 
 
-def _tile(tile: Tile) -> str:
+def render_tile(tile: Tile) -> str:
+    """A key figure on its card."""
     unit = f'<span class="unit">{escape(tile.unit)}</span>' if tile.unit else ""
     note = f'<div class="note">{escape(tile.note)}</div>' if tile.note else ""
     value = f'<span class="value">{escape(tile.value)}{unit}</span>'
@@ -198,13 +220,13 @@ def _timeline(page: Page, index: int) -> str:
     players = "".join(map(_player, direction.clips))
     waves = "".join(_wave(clip, x_max) for clip in direction.clips)
     first = sum(len(before.charts) for before in page.directions[:index])
-    plots = "".join(_plot(chart, first + number) for number, chart in enumerate(direction.charts))
+    plots = "".join(render_plot(chart, first + number) for number, chart in enumerate(direction.charts))
     phases = render_lane(Lane(label="Phases of the link", pieces=page.phases), x_max) if page.phases else ""
     return (
         f'<section class="card timeline" data-way="{index}" data-x-max="{x_max:.3f}" aria-label="{escape(direction.name)}">'
         f'<h3 class="way">{escape(direction.name)}</h3><div class="players">{players}</div>'
         f'<div class="rows"><div class="layer" aria-hidden="true">{_layer(page, x_max)}</div><div class="row phases">{phases}</div>'
-        f'{waves}{plots}<div class="row axis" aria-hidden="true">{_axis(x_max)}</div></div></section>'
+        f'{waves}{plots}<div class="row axis" aria-hidden="true">{render_axis(x_max)}</div></div></section>'
     )
 
 
@@ -220,7 +242,8 @@ def _layer(page: Page, x_max: float) -> str:
     return parts + '<div class="cursor" hidden><span></span></div>'
 
 
-def _axis(x_max: float) -> str:
+def render_axis(x_max: float) -> str:
+    """The numbers of the time axis that all rows share."""
     ticks = [value for value in nice_ticks(0.0, x_max, 7) if value <= x_max * (1 + 1e-9)]
     return "".join(f'<span style="left:{100 * value / x_max:.3f}%">{value:g}{"" if value else " s"}</span>' for value in ticks)
 
@@ -238,7 +261,8 @@ def _wave(clip: Clip, x_max: float) -> str:
     return f'<div class="row sound"><h4>{escape(clip.title)}</h4>{picture}</div>'
 
 
-def _plot(chart: Chart, index: int) -> str:
+def render_plot(chart: Chart, index: int) -> str:
+    """A chart as a row; `index` is its place in `chart_data`."""
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     title = f'<h4>{escape(chart.title)} <span class="unit">{escape(chart.unit)}</span></h4>'
     head = f'<figcaption>{title}{render_legend(chart)}{note}</figcaption>'
@@ -280,7 +304,8 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
 
 
-def _chart_data(charts: Sequence[Chart]) -> str:
+def chart_data(charts: Sequence[Chart]) -> str:
+    """The values behind the charts as JSON, for the script."""
     rounded = [
         {
             "unit": chart.unit,

@@ -9,14 +9,21 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from voicestream.testing.bench.case import Bar, Case
 from voicestream.testing.bench.cases import CASES
 from voicestream.testing.bench.cases_recorded import recorded
+from voicestream.testing.bench.page import render_bench
 from voicestream.testing.bench.report import LEGEND, summary, table
 from voicestream.testing.bench.run import Outcome, run_case
 from voicestream.testing.profile import NetworkProfile
+
+LEAD = (
+    "Whole calls over real QUIC on emulated links, faster than time: rate control, recovery and playout on shared and changing "
+    "capacity, beside competitors, under loss, jitter and drifting clocks. Every figure stands beside its bar where it has one."
+)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -32,7 +39,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--profile", action="append", default=[], metavar="FILE", help="a link from a JSON profile as one more case")
     parser.add_argument("--seconds", type=float, default=60, help="length of such cases (default: %(default)s)")
-    parser.add_argument("--json", metavar="FILE", help="write every figure there")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure there")
+    parser.add_argument("--page", metavar="FILE", type=Path, help="write an HTML page with figures and plots there")
     return parser.parse_args(argv)
 
 
@@ -49,11 +57,26 @@ def _from_profile(name: str, seconds: float) -> Case:
     return Case(name=Path(name).stem, about="from a profile", seconds=seconds, b2a=profile.b2a, a2b=profile.a2b, settle=3, bars=bars)
 
 
-def _run(jobs: Sequence[tuple[Case, int]], processes: int) -> list[Outcome]:
+def _run(jobs: Sequence[tuple[Case, int]], processes: int, *, draw: bool) -> list[Outcome]:
+    run = partial(run_case, draw=draw)
     if processes > 1 and len(jobs) > 1:
         with ProcessPoolExecutor(processes) as pool:
-            return list(pool.map(run_case, *zip(*jobs, strict=True)))
-    return [run_case(*job) for job in jobs]
+            return list(pool.map(run, *zip(*jobs, strict=True)))
+    return [run(*job) for job in jobs]
+
+
+def _json(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
+    """A row a run: its figures, its bars, those missed."""
+    by_name = {case.name: case for case in cases}
+    rows = [
+        {
+            "case": one.case, "group": by_name[one.case].group, "about": by_name[one.case].about, "seed": one.seed,
+            "figures": dict(one.figures), "bars": [str(bar) for bar in by_name[one.case].bars], "missed": list(one.missed),
+            "failure": one.failure,
+        }
+        for one in outcomes
+    ]  # fmt: skip
+    return json.dumps(rows, indent=1) + "\n"
 
 
 def _recordings(cases: Sequence[Case], folder: Path | None) -> str:
@@ -85,18 +108,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     # The longest first, so that the processes end together.
     jobs = sorted(((case, seed) for case in cases for seed in _seeds(options.seeds)), key=lambda job: -job[0].seconds * len(job[0].media))
-    outcomes = _run(jobs, options.jobs)
+    outcomes = _run(jobs, options.jobs, draw=options.page is not None)
     order = {case.name: index for index, case in enumerate(cases)}
     outcomes.sort(key=lambda outcome: (order[outcome.case], outcome.seed))
     print(LEGEND, table(cases, outcomes), "", sep="\n")
     print(summary(cases, outcomes, time.monotonic() - began))
     print(_recordings(cases, options.traces))
     if options.json:
-        rows = [
-            {"case": one.case, "seed": one.seed, "figures": dict(one.figures), "missed": list(one.missed), "failure": one.failure}
-            for one in outcomes
-        ]
-        Path(options.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(_json(cases, outcomes), encoding="utf-8")
+    if options.page:
+        options.page.parent.mkdir(parents=True, exist_ok=True)
+        footer = f"{len(outcomes)} runs in {time.monotonic() - began:.0f} s; {_recordings(cases, options.traces)}."
+        options.page.write_text(render_bench(cases, outcomes, lead=LEAD, footer=footer), encoding="utf-8")
     return int(any(outcome.missed or outcome.failure for outcome in outcomes))
 
 

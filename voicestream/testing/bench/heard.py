@@ -39,7 +39,7 @@ class Hearing:
         bitrate_bps: Mean of the codec.
         lengths: Share of the time in frames of so many milliseconds.
         redundancy: Share of the bytes on the wire, whole and by tool.
-        frames: (second of the world, milliseconds) of every frame.
+        frames: Every frame: second of the world, its milliseconds, milliseconds from capture to playing or None, whether it was heard.
     """
 
     concealed: float = 0.0
@@ -51,7 +51,7 @@ class Hearing:
     bitrate_bps: float = 0.0
     lengths: Mapping[int, float] = field(default_factory=dict)
     redundancy: Mapping[str, float] = field(default_factory=dict)
-    frames: tuple[tuple[float, float], ...] = ()
+    frames: tuple[tuple[float, float, float | None, bool], ...] = ()
 
 
 def hearing(speaker: CallSide, listener: CallSide) -> Hearing:
@@ -64,23 +64,30 @@ def hearing(speaker: CallSide, listener: CallSide) -> Hearing:
         return Hearing(redundancy=_redundancy(speaker))
     units = sum(fate.sent.units for fate in fates)
     lost, mended, recovery = _mends(speaker, listener, fates)
-    helped = sum(fate.sent.units for fate in fates if fate.sent.pts in mended and mended[fate.sent.pts] == "inband")
-    unplayed = sum(fate.sent.units for fate in fates if fate.played_at is None)
+    frames = tuple(
+        (
+            said(fate.sent.at),
+            fate.sent.units * 2.5,
+            None if fate.played_at is None else (played(fate.played_at) - said(fate.sent.at)) * 1e3,
+            fate.played_at is not None or mended.get(fate.sent.pts) == "inband",
+        )
+        for fate in fates
+    )
     tools = Counter(mended.values())
     lengths = Counter[int]()
     for fate in fates:
         lengths[fate.sent.units * 5 // 2] += fate.sent.units
     return Hearing(
         concealed=heard.concealed_share,
-        unheard=(unplayed - helped) / units,
+        unheard=sum(length for _, length, _, was_heard in frames if not was_heard) / (units * 2.5),
         lost=lost / len(fates),
         mended={tool: tools[tool] / lost for tool in TOOLS if lost},
         recovery_ms=recovery,
-        delay_ms=Samples((played(fate.played_at) - said(fate.sent.at)) * 1e3 for fate in fates if fate.played_at is not None),
+        delay_ms=Samples(delay for _, _, delay, _ in frames if delay is not None),
         bitrate_bps=sum(len(fate.sent.payload) for fate in fates) * 8 * UNITS_PER_SECOND / units,
         lengths={length: lengths[length] / units for length in sorted(lengths)},
         redundancy=_redundancy(speaker),
-        frames=tuple((said(fate.sent.at), fate.sent.units * 2.5) for fate in fates),
+        frames=frames,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from voicestream.config import SessionConfig
 from voicestream.events import Accepted, Closed
 from voicestream.testing.bench.case import Case, Direction, Media
+from voicestream.testing.bench.curves import Curves, curves
 from voicestream.testing.bench.figures import FlowLog, figures
 from voicestream.testing.bench.greedy import GreedyFlow
 from voicestream.testing.bench.link_of import prepared
@@ -36,6 +37,7 @@ class Outcome:
         figures: Values by name.
         missed: The bars that were not kept, as text.
         failure: What went wrong with the run itself, or "".
+        curves: What it was like over time, if that was asked for.
     """
 
     case: str
@@ -43,6 +45,7 @@ class Outcome:
     figures: Mapping[str, float] = field(default_factory=dict)
     missed: tuple[str, ...] = ()
     failure: str = ""
+    curves: tuple[Curves, ...] = ()
 
 
 class _Call:
@@ -123,13 +126,14 @@ def _plain(profile: LinkProfile, own_ms: float | None) -> LinkProfile:
     return LinkProfile(delay_ms=profile.delay_ms if own_ms is None else own_ms)
 
 
-def run_case(case: Case, seed: int, *, observer: Observer | None = None) -> Outcome:
+def run_case(case: Case, seed: int, *, observer: Observer | None = None, draw: bool = False) -> Outcome:
     """Run a case.
 
     Args:
         case: The case.
         seed: Of everything random.
         observer: Takes the trace records of the first call's client.
+        draw: Make the curves, too.
     """
     case = prepared(case, seed)
     run = _Run(case, seed, observer)
@@ -143,4 +147,5 @@ def run_case(case: Case, seed: int, *, observer: Observer | None = None) -> Outc
         flow.end()
     found = figures(case, logs, run.greedy)
     missed = tuple(f"{bar} (is {found.get(bar.figure, math.nan):.3g})" for bar in case.bars if not bar.kept_by(found))
-    return Outcome(case=case.name, seed=seed, figures=found, missed=missed)
+    drawn = curves(case, logs, run.greedy, epoch=run.epoch) if draw else ()
+    return Outcome(case=case.name, seed=seed, figures=found, missed=missed, curves=drawn)
