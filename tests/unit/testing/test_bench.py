@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -9,9 +11,9 @@ from voicestream.testing.bench import Bar, Case, Greedy, Media, run_case
 from voicestream.testing.bench.__main__ import main
 from voicestream.testing.bench.bounds import measured, worse
 from voicestream.testing.bench.cases import CASES
-from voicestream.testing.bench.figures import _turns
+from voicestream.testing.bench.figures import FlowLog, _delays_back, _turns
 from voicestream.testing.bench.greedy import GreedyFlow
-from voicestream.testing.bench.heard import FRAME_MS, TOOLS
+from voicestream.testing.bench.heard import FRAME_MS, TOOLS, Hearing
 from voicestream.testing.bench.link_of import capacity_bps, prepared
 from voicestream.testing.bench.shared import Leg, Policer, shared_limit
 
@@ -102,6 +104,16 @@ def test_a_drawn_link_is_another_for_another_seed() -> None:
     assert first.b2a.rate_trace_ms != second.b2a.rate_trace_ms
     assert first == prepared(case, 1)
     assert first.b2a.delay_ms == case.b2a.delay_ms
+
+
+def test_a_delay_is_back_when_speech_plays_as_soon_as_before_capacity_went_away() -> None:
+    case = Case(name="x", about="", seconds=30, b2a=LinkProfile(rate_kbps=((0.0, 100.0), (10.0, 30.0), (20.0, 100.0))))
+    delays = [(1000 + at / 10, 20.0, 300.0 if 100 <= at < 235 else 80.0, True) for at in range(300)]
+    side = SimpleNamespace(name="client0")
+    log = cast("FlowLog", SimpleNamespace(way="b2a", side=side, heard=Hearing(frames=tuple(delays)), active=lambda *_: True))
+    found: dict[str, float] = {}
+    _delays_back(case, [log], found, epoch=1000.0)
+    assert found["back_s"] == pytest.approx(3.4, abs=0.11)
 
 
 def test_a_figure_that_is_missing_keeps_no_bar() -> None:

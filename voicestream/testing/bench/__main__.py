@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -61,8 +61,16 @@ def _run(jobs: Sequence[tuple[Case, int]], processes: int, *, draw: bool) -> lis
     run = partial(run_case, draw=draw)
     if processes > 1 and len(jobs) > 1:
         with ProcessPoolExecutor(processes) as pool:
-            return list(pool.map(run, *zip(*jobs, strict=True)))
-    return [run(*job) for job in jobs]
+            return list(_told(pool.map(run, *zip(*jobs, strict=True)), len(jobs)))
+    return list(_told((run(*job) for job in jobs), len(jobs)))
+
+
+def _told(outcomes: Iterable[Outcome], count: int) -> Iterator[Outcome]:
+    """Tell a user at a terminal how far things are."""
+    for number, outcome in enumerate(outcomes, 1):
+        if sys.stderr.isatty():
+            print(f"\r{number} of {count} runs", end="\n" if number == count else "", file=sys.stderr, flush=True)
+        yield outcome
 
 
 def _json(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:

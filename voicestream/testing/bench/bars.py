@@ -7,7 +7,7 @@ from typing import Final
 from voicestream.testing.bench.case import Bar
 from voicestream.testing.profile import LinkProfile
 
-__all__ = ["EQUAL", "QUEUE", "REACT", "REST", "SPENT", "START", "STEADY", "TAKE", "USE", "Steps", "concealed", "link"]
+__all__ = ["BACK", "EQUAL", "QUEUE", "REACT", "REST", "SPENT", "START", "STEADY", "TAKE", "USE", "Steps", "concealed", "link"]
 
 Steps = tuple[tuple[float, float], ...]
 
@@ -16,6 +16,7 @@ QUEUE: Final = Bar("queue_p95_ms", "<=", 60)
 TAKE: Final = Bar("take_s", "<=", 5)
 REACT: Final = Bar("react_s", "<=", 2)
 REST: Final = Bar("reversals", "<=", 1)
+BACK: Final = Bar("back_s", "<=", 5)
 START: Final = Bar("start_s", "<=", 2)
 EQUAL: Final = Bar("jain", ">=", 0.95)
 SPENT: Final = Bar("redundancy", "<=", 0.3)

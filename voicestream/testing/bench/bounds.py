@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from voicestream.testing.bench.bars import EQUAL, REACT, START, STEADY, TAKE
+from voicestream.testing.bench.bars import BACK, EQUAL, REACT, START, STEADY, TAKE
 from voicestream.testing.bench.case import Bar, Case
 from voicestream.testing.bench.cases import CASES
 from voicestream.testing.bench.run import run_case
@@ -31,13 +31,14 @@ Bounds = Mapping[str, Any]
 AT_LEAST: Final = ("utilisation", "jain", "media_share", "tcp_share")
 ROOM: Final[Mapping[str, tuple[float, float]]] = {
     "utilisation": (0.03, 0), "jain": (0.02, 0), "media_share": (0.1, 0), "tcp_share": (0.1, 0),
-    "queue_p95_ms": (0.15, 8), "react_s": (0.1, 0.25), "take_s": (0.15, 0.5), "start_s": (0.1, 0.25), "reversals": (0.2, 0.5),
+    "queue_p95_ms": (0.15, 8), "react_s": (0.1, 0.25), "take_s": (0.15, 0.5), "back_s": (0.15, 1.0), "start_s": (0.1, 0.25),
+    "reversals": (0.2, 0.5),
     "concealed": (0.2, 0.002), "unheard": (0.2, 0.002), "delay_p50_ms": (0.1, 10), "delay_p95_ms": (0.15, 20),
 }  # fmt: skip
 """Figures that are bounded, and how far a bound stands from what was measured: a part of it, and so much more."""
 
 SHARES: Final = (Bar("media_share", ">=", 0.5), Bar("tcp_share", ">=", 0.5))
-COMMON: Final = {bar.figure: bar for bar in (*STEADY, EQUAL, REACT, TAKE, START, *SHARES)}
+COMMON: Final = {bar.figure: bar for bar in (*STEADY, EQUAL, REACT, TAKE, BACK, START, *SHARES)}
 """Bars that hold for their figures wherever a case has none of its own."""
 
 

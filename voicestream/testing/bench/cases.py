@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final, Literal
 
-from voicestream.testing.bench.bars import EQUAL, REACT, START, STEADY, TAKE, USE, Steps, concealed, link
+from voicestream.testing.bench.bars import BACK, EQUAL, REACT, START, STEADY, TAKE, USE, Steps, concealed, link
 from voicestream.testing.bench.case import Bar, Case, Greedy, Media
 from voicestream.testing.bench.cases_heard import LOSSES, PATHS, SOURCES
 from voicestream.testing.bench.cases_recorded import DRAWN
@@ -65,11 +65,11 @@ RFC_8867: Final = (
 CHANGES: Final = (
     Case(
         name="quarter", about="down to a quarter and back", seconds=60, b2a=link(QUARTER), quick=True,
-        bars=(*STEADY, REACT, TAKE, concealed(0.04)),
+        bars=(*STEADY, REACT, TAKE, BACK, concealed(0.04)),
     ),
     Case(
         name="tenth", about="down to a tenth and back", seconds=60, b2a=link(((0, 200), (20, 20), (40, 200))), queue_ms=150,
-        bars=(USE, REACT, TAKE, concealed(0.06)),
+        bars=(USE, REACT, TAKE, BACK, concealed(0.06)),
     ),
     Case(
         name="floor", about="below the least rate for 12 s: pause, and go on", seconds=40, b2a=link(((0, 100), (8, 6), (20, 100))),
@@ -79,13 +79,13 @@ CHANGES: Final = (
         name="steps-60", about="200, 50, 30, 200 kbps at a round trip of 60 ms", seconds=30, settle=3, quick=True,
         b2a=link(((0, 200), (6, 50), (11, 30), (16, 200)), delay_ms=30), a2b=link(1000, delay_ms=30),
         bars=(
-            USE, Bar("queue_p95_ms", "<=", 150), REACT, TAKE, concealed(0.04),
+            USE, Bar("queue_p95_ms", "<=", 150), REACT, TAKE, BACK, concealed(0.04),
             Bar("delay_p50_ms", "<=", 200), Bar("delay_p95_ms", "<=", 400),
         ),
     ),
     Case(
         name="bloat", about="a queue of 2 s, 200, 50, 200 kbps", seconds=60, b2a=link(((0, 200), (20, 50), (40, 200)), queue_ms=2000),
-        bars=(*STEADY, REACT, TAKE),
+        bars=(*STEADY, REACT, TAKE, BACK),
     ),
     Case(
         name="policer", about="60 kbps without a queue from the tenth second on", seconds=60, b2a=link(((0, 200), (10, 60))),

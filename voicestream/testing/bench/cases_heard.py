@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from voicestream.testing.bench.bars import QUEUE, REACT, SPENT, STEADY, TAKE, USE, concealed, link
+from voicestream.testing.bench.bars import BACK, QUEUE, REACT, SPENT, STEADY, TAKE, USE, concealed, link
 from voicestream.testing.bench.case import Bar, Case, Greedy, Media
 from voicestream.testing.loss import BurstLoss
 from voicestream.testing.profile import LinkProfile
@@ -120,6 +120,6 @@ SOURCES: Final = (
     ),
     Case(
         name="clock-steps", about="a clock fast by 500 ppm, 200, 50, 200 kbps", seconds=45, settle=8, quick=True,
-        b2a=link(((0, 200), (15, 50), (30, 200))), media=(Media(drift_ppm=500),), bars=(*STEADY, REACT, TAKE, concealed(0.02)),
+        b2a=link(((0, 200), (15, 50), (30, 200))), media=(Media(drift_ppm=500),), bars=(*STEADY, REACT, TAKE, BACK, concealed(0.02)),
     ),
 )  # fmt: skip

@@ -27,6 +27,12 @@ STARTED: Final = 0.85
 NEVER: Final = 99.0
 """Seconds, for what does not happen before the next change."""
 
+USUAL_S: Final = 5.0
+"""Seconds before capacity goes away whose delay is the usual one."""
+
+BACK_MS: Final = 30.0
+"""A delay that is longer than usual by less is the usual one."""
+
 CALM_S: Final = 1.0
 """Seconds without a long wait after which the answer to a drop is complete."""
 
@@ -82,7 +88,7 @@ class FlowLog:
         return bits / (end - begin)
 
 
-def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[GreedyFlow]) -> dict[str, float]:
+def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[GreedyFlow], *, epoch: float) -> dict[str, float]:
     """Every figure of one run; where there are several flows, the worst one's unless the name says otherwise."""
     found: dict[str, float] = {}
     by_way: dict[Direction, list[FlowLog]] = {}
@@ -100,6 +106,7 @@ def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[GreedyFlow]) -
         found["start_s"] = _start(case, logs[0])
     found["reversals"] = max(_reversals(case, log) for log in logs)
     _hearing(logs, found)
+    _delays_back(case, logs, found, epoch=epoch)
     found["dropped"] = max(sum(packet.left_at is None for packet in log.leg.carried) / max(1, len(log.leg.carried)) for log in logs)
     if greedy:
         _competition(case, by_way[case.greedy[0].way], greedy, found)
@@ -193,6 +200,25 @@ def _reactions(case: Case, way: Direction, flows: Sequence[FlowLog], found: dict
         elif not any(flow.spec.chats for flow in active):
             wanted = TAKEN * min(after * 1e3, len(active) * NEED_BPS)
             found["take_s"] = max(found.get("take_s", 0.0), _reached(active, start, end, wanted))
+
+
+def _delays_back(case: Case, logs: Sequence[FlowLog], found: dict[str, float], *, epoch: float) -> None:
+    """Seconds after capacity has come back until speech plays as soon after its capture as before that went away."""
+    for log in logs:
+        steps = [] if case.restless else [step for step in case.profile(log.way).rate_steps if step[0] < case.seconds]
+        edges = [*(start for start, _ in steps), case.seconds]
+        delays = [(at - epoch, delay) for at, _, delay, _ in log.heard.frames if delay is not None]
+        left: tuple[float, float] | None = None  # when capacity went away, and how much there had been
+        for index, ((_, before), (start, after)) in enumerate(itertools.pairwise(steps)):
+            if after < before:
+                left = left or (start, before)
+            if left is None or after < TAKEN * min(left[1], NEED_BPS / 1e3):
+                continue
+            usual = Samples(delay for at, delay in delays if left[0] - USUAL_S <= at < left[0]).median
+            late = [at - start for at, delay in delays if start <= at < edges[index + 2] and delay > usual + BACK_MS]
+            if log.active(left[0] - USUAL_S, edges[index + 2], case):
+                found["back_s"] = max(found.get("back_s", 0.0), max(late, default=0.0))
+            left = None
 
 
 def _calm(late: Sequence[float]) -> float:

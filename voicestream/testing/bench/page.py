@@ -29,6 +29,7 @@ COLUMNS: Final = (
     ("P99", "queue_p99_ms", "{:.0f}"),
     ("Drop over\u00a0s", "react_s", "{:.1f}"),
     ("Rise taken\u00a0s", "take_s", "{:.1f}"),
+    ("Delay back\u00a0s", "back_s", "{:.1f}"),
     ("Start\u00a0s", "start_s", "{:.1f}"),
     ("Reversals in 10 s", "reversals", "{:.1f}"),
     ("Jain", "jain", "{:.3f}"),
@@ -49,7 +50,8 @@ COLUMNS: Final = (
 FORMS: Final = {figure: (heading, form) for heading, figure, form in COLUMNS}
 NAMES: Final = {
     "queue_p95_ms": "own queue P95, ms", "delay_p50_ms": "to playing P50, ms", "delay_p95_ms": "to playing P95, ms",
-    "react_s": "drop over, s", "take_s": "rise taken, s", "start_s": "start, s", "media_share": "media's share", "tcp_share": "TCP's share",
+    "react_s": "drop over, s", "take_s": "rise taken, s", "back_s": "delay back, s",
+    "start_s": "start, s", "media_share": "media's share", "tcp_share": "TCP's share",
     "reversals": "reversals in 10 s",
 }  # fmt: skip
 

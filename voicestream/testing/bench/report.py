@@ -19,6 +19,7 @@ COLUMNS: Final = (
     ("q99", "queue_p99_ms", "{:.0f}"),
     ("react", "react_s", "{:.1f}"),
     ("take", "take_s", "{:.1f}"),
+    ("back", "back_s", "{:.1f}"),
     ("start", "start_s", "{:.1f}"),
     ("turns", "reversals", "{:.1f}"),
     ("jain", "jain", "{:.3f}"),
@@ -40,10 +41,11 @@ COLUMNS: Final = (
 
 LEGEND: Final = """\
 use: least part of min(capacity, need) in steady windows; q: own queueing delay there, ms; react: seconds until a drop of capacity has left
-no long wait; take: until nine tenths of new capacity are used; start: from accept to a full rate; turns: reversals of the target in 10 s;
-media, tcp: parts of their fair share; conc: made up; unhd: played by no tool; drop: dropped by the queue; d: capture to playing, ms;
-red: redundancy's part of the wire; rec: ms from when a lost frame would have come to when it came, whole and by tool (sent again, repair,
-low-rate copy); frames: share of the time in frames of 10/20/40/60 ms. Below a row stand its bars; * is a miss."""
+no long wait; take: until nine tenths of new capacity are used; back: until speech plays as early as before the drop again; start: from
+accept to a full rate; turns: reversals of the target in 10 s; media, tcp: parts of their fair share; conc: made up; unhd: played by no
+tool; drop: dropped by the queue; d: capture to playing, ms; red: redundancy's part of the wire; rec: ms from when a lost frame would have
+come to when it came, whole and by tool (sent again, repair, low-rate copy); frames: share of the time in frames of 10/20/40/60 ms.
+Below a row stand its bars; * is a miss."""
 
 NAME: Final = 22
 

@@ -145,7 +145,7 @@ def run_case(case: Case, seed: int, *, observer: Observer | None = None, draw: b
         log.settle()
     for flow in run.greedy:
         flow.end()
-    found = figures(case, logs, run.greedy)
+    found = figures(case, logs, run.greedy, epoch=run.epoch)
     missed = tuple(f"{bar} (is {found.get(bar.figure, math.nan):.3g})" for bar in case.bars if not bar.kept_by(found))
     drawn = curves(case, logs, run.greedy, epoch=run.epoch) if draw else ()
     return Outcome(case=case.name, seed=seed, figures=found, missed=missed, curves=drawn)
