@@ -117,6 +117,14 @@ class Call:
         """
         self._parts.report_to(figures)
 
+    @property
+    def continued(self) -> bool:
+        """Whether this call has begun at another server, which is gone or has passed it on.
+
+        `context` and `processed_through` are what the application has left there; ordered reading (`frames`) goes on after that.
+        """
+        return self._info.continued
+
     # What the application keeps with the session
 
     @property

@@ -23,6 +23,10 @@ class CallContext:
         self._processed_pts = 0
         self.on_change: Callable[[], None] = lambda: None
 
+    def restore(self, data: bytes, processed_pts: int) -> None:
+        """What the application had left with another server."""
+        self._data, self._processed_pts = data, processed_pts
+
     @property
     def data(self) -> bytes:
         """The bytes."""

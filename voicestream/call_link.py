@@ -86,14 +86,14 @@ class CallLink:
         """Wait until the far end knows that the call is over, or can be taken to be gone."""
         await self._owner.wait_closed()
 
-    def close(self, code: int, reason: str) -> None:
-        """End the session; nothing if it is over."""
+    def close(self, code: int, reason: str, *, may_resume: bool = False) -> None:
+        """End the session; nothing if it is over. `may_resume`: tell the far end that it can be taken up, here or elsewhere."""
         with self._owner.lock:
             connection = self._owner.connection
             if self._is_carried:
-                connection.close(self._owner.clock(), code, reason)
+                connection.close(self._owner.clock(), code, reason, may_resume=may_resume)
             else:
-                self._session.close(self._owner.clock(), code, reason)
+                self._session.close(self._owner.clock(), code, reason, may_resume)
         self.wake()
 
     @property

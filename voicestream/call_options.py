@@ -43,6 +43,7 @@ class CallInfo:
         metadata: Bytes that the far end sent with its hello or its acceptance.
         remote_address: Host and port of the far end.
         session_id: 16 random bytes that name the session.
+        continued: Another server had the call before.
     """
 
     authority: str
@@ -50,6 +51,7 @@ class CallInfo:
     metadata: bytes = field(repr=False)
     remote_address: tuple[str, int]
     session_id: bytes
+    continued: bool = False
 
 
 def as_bytes(name: str, value: str | bytes | None, most: int) -> bytes:

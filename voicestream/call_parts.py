@@ -157,9 +157,9 @@ class CallParts:
         if isinstance(self.options.observer, CallTrace):
             await asyncio.to_thread(self.options.observer.flush)
 
-    def close_now(self, code: int, reason: str) -> None:
-        """End the session without waiting."""
-        self.link.close(code, reason)
+    def close_now(self, code: int, reason: str, *, may_resume: bool = False) -> None:
+        """End the session without waiting; `may_resume`: at this end, to be taken up at another server."""
+        self.link.close(code, reason, may_resume=may_resume)
         if self.link.is_over:
             # Without a connection nobody else says so.
             asyncio.get_running_loop().call_soon(self.pump)

@@ -78,6 +78,8 @@ class connect:
         replay_ms: How much of what was received before a break `frames` gives once more after it, marked; 0 to 2000.
         resume_timeout: Seconds without a path after which the call is given up, more than 0 and at most 300; None for as long as
             the server keeps the session.
+        resume_at: URIs of servers that share sessions with the called one (`serve`'s `store`): a call whose path is lost is resumed there
+            as well. Where a server says itself that the call should go on elsewhere it goes there without this.
         trace: File, or folder that there is, for a record of what the call did and why (qlog's form; see `spec/trace.md`). No token,
             audio or content of an event is in it.
         observer: Takes the same records as they come.
@@ -119,6 +121,7 @@ class connect:
         resume: bool = True,
         replay_ms: int = 0,
         resume_timeout: float | None = None,
+        resume_at: Sequence[str] = (),
         trace: str | os.PathLike[str] | None = None,
         observer: Observer | None = None,
     ) -> None:
@@ -146,6 +149,7 @@ class connect:
             token=as_bytes("token", token, 2048),
             route_token=route_token,
             open_timeout=open_timeout,
+            others=tuple(parse_uri(one) for one in resume_at),
             traces=None if trace is None else Traces(trace, "client"),
         )
         self._call: Call | None = None

@@ -42,6 +42,7 @@ class Dialing:
         replay_ms: How much of what was received before a break is wanted once more.
         resume_timeout: Seconds without a path after which the call is given up; None for what the server grants.
         traces: Where a trace of the call goes, if one is wanted.
+        others: Servers that share sessions with the one that is called.
     """
 
     target: CallUri
@@ -54,6 +55,7 @@ class Dialing:
     replay_ms: int = 0
     resume_timeout: float | None = None
     traces: Traces | None = None
+    others: tuple[CallUri, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.open_timeout <= 600:
@@ -74,6 +76,7 @@ class Dialing:
             resume=self.resume,
             replay_ms=self.replay_ms,
             timeout=self.resume_timeout,
+            others=self.others,
         )
 
 

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import random
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from voicestream.call_events import CallEvent
 from voicestream.call_link import CallLink
@@ -21,10 +23,19 @@ from voicestream.quic.path_keeper import LOOK_INTERVAL, PathKeeper, Step
 from voicestream.quic.streams import SessionPort
 from voicestream.quic.vacancy import Pending, Vacant
 from voicestream.session import ClientSession
+from voicestream.uri import CallUri, parse_uri
 
 __all__ = ["Keeper", "Redial"]
 
 logger = logging.getLogger("voicestream.client")
+
+
+MAX_OTHERS: Final = 8
+"""Servers remembered beside the one that is called."""
+
+MAX_MOVES: Final = 5
+MOVES_WITHIN: Final = 60.0
+"""No more moves at servers' word in so many seconds. VS-5.2.3-1"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +46,7 @@ class Redial:
         resume: Whether to dial at all.
         replay_ms: How much of what was received before is wanted once more then.
         timeout: Seconds without a path after which the call is given up; None for what the server grants.
+        others: Servers that share sessions with this one, asked in turn.
     """
 
     host: str
@@ -45,6 +57,12 @@ class Redial:
     resume: bool
     replay_ms: int
     timeout: float | None
+    others: tuple[CallUri, ...] = ()
+
+    def at(self, target: CallUri) -> Redial:
+        """The same at another server, whose certificate is to be for its own name."""
+        tls = self.tls if self.tls.server_name != self.host else replace(self.tls, server_name=target.host)
+        return replace(self, host=target.host, port=target.port, tls=tls, route_token=None)
 
 
 class Keeper:
@@ -58,7 +76,10 @@ class Keeper:
         transport: The first connection.
     """
 
-    __slots__ = ("_dial", "_ending", "_fled", "_keeper", "_link", "_loop", "_moves", "_parts", "_redial", "_transport")
+    __slots__ = (
+        "_dial", "_ending", "_fled", "_keeper", "_link", "_loop", "_moves", "_others", "_parts", "_redial", "_sent", "_session",
+        "_transport",
+    )  # fmt: skip
 
     def __init__(self, redial: Redial, link: CallLink, parts: CallParts, ending: Ending, transport: ClientTransport) -> None:
         self._redial = redial
@@ -70,8 +91,11 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         self._moves: set[asyncio.Task[None]] = set()
         self._fled = False
+        self._others = list(redial.others)
+        self._sent: deque[float] = deque(maxlen=MAX_MOVES)
         with link.locked() as session:
             assert isinstance(session, ClientSession)
+            self._session = session
             self._keeper = PathKeeper(
                 session, chance=random.random, timeout=redial.timeout, replay_ms=redial.replay_ms, dials=redial.resume
             )
@@ -202,7 +226,7 @@ class Keeper:
 
     async def _connect(self) -> ClientTransport:
         """Dial; the session moves when the handshake is complete, and only then."""
-        redial = self._redial
+        redial = self._choose()
         try:
             new = await ClientTransport.dial(
                 redial.host,
@@ -216,6 +240,7 @@ class Keeper:
             )
         except OSError as exc:
             raise ConnectError(str(exc)) from exc
+        self._moved(redial)
         old, self._transport = self._transport, new
         new.connection.keeps_session = True
         self._link.move(new)
@@ -224,6 +249,41 @@ class Keeper:
         self._parts.pump()
         new.wake()
         return new
+
+    def _choose(self) -> Redial:
+        """Whom to dial: where the server sends us, or the server itself and those beside it in turn."""
+        session, redial = self._session, self._redial
+        with self._link.locked():
+            uri, session.sent_to, session.moving_to = session.sent_to, None, None
+            target = None if uri is None else self._sent_to(uri)
+            if target is not None:
+                session.moving_to = uri
+                return redial.at(target)
+        turn = (self._keeper.watch.attempts - 1) % (1 + len(self._others))
+        return redial if turn == 0 else redial.at(self._others[turn - 1])
+
+    def _sent_to(self, uri: str) -> CallUri | None:
+        """Where that is; it is remembered. None if it is nowhere, or when servers send us from one to the other."""
+        now = self._link.now()
+        if len(self._sent) == self._sent.maxlen and now - self._sent[0] < MOVES_WITHIN:
+            logger.warning("servers send this call from one to another; it stays where it is")
+            return None
+        try:
+            target = parse_uri(uri)
+        except ValueError as error:
+            logger.warning("the server names a place that is none: %s", error)
+            return None
+        self._sent.append(now)
+        if all(one.authority != target.authority for one in self._others):
+            self._others = [target, *self._others][:MAX_OTHERS]
+        return target
+
+    def _moved(self, home: Redial) -> None:
+        """The session is at this server now; the one that had it may be called again."""
+        before, self._redial = self._redial, home
+        if (before.host, before.port) != (home.host, home.port):
+            self._others = [one for one in self._others if (one.host, one.port) != (home.host, home.port)]
+            self._others = [*self._others, CallUri(host=before.host, port=before.port, path="/")][-MAX_OTHERS:]
 
     def _take_up(self, now: float) -> SessionPort:
         """Called by the new connection with the lock held."""

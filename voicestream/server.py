@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Generator, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Final, Literal
 
 from voicestream.call import Call
 from voicestream.call_figures import CallFigures
 from voicestream.call_options import call_options
 from voicestream.call_preload import preload
 from voicestream.config import Limits, RateConfig, Track
+from voicestream.core.resume import KEY_SIZE
 from voicestream.observe import Traces
 from voicestream.quic.configuration import ServerTls
 from voicestream.server_admission import Authenticate
 from voicestream.server_calls import ServerCalls
-from voicestream.server_reception import Handler, Rules
+from voicestream.server_rules import Handler, Rules
 from voicestream.server_signals import either, stop_signals
 from voicestream.store import SessionStore
 from voicestream.trace import Observer
-from voicestream.uri import DEFAULT_PORT
+from voicestream.uri import DEFAULT_PORT, parse_uri
 
 __all__ = ["Server", "serve"]
+
+MAX_KEYS: Final = 16
+"""Keys whose tokens are good: each costs a try for a token that is not."""
 
 
 class Server:
@@ -81,11 +86,26 @@ class Server:
                 await self.close()
                 raise
 
+    def change_keys(self, keys: Sequence[bytes]) -> None:
+        """Seal the clients' resume tokens with another key from now on. No session ends.
+
+        A client keeps its token for as long as its call goes on without a break, so a key is to be among `keys` until the calls that
+        began under it are over. With several servers: first give each the new key in second place, then each in the first.
+
+        Args:
+            keys: As `serve`'s `resume_keys`.
+
+        Raises:
+            TypeError, ValueError: As there.
+        """
+        self._calls.change_keys(_checked_keys(keys))
+
     async def close(self, drain_timeout: float | None = None) -> None:
         """Stop: take no more calls, tell every client that the server is going away, wait for the handlers, close the rest.
 
         Calls may go on until their handlers return; what still runs after `drain_timeout` is cancelled and its call closed
-        with GOING_AWAY. Does nothing when the server is closed.
+        with GOING_AWAY. With a `store` those sessions are not over: their clients resume them at another server that shares it, at
+        `next_uri` at once if there is one. Does nothing when the server is closed.
 
         Args:
             drain_timeout: Seconds; `serve`'s by default. 0 ends every call at once.
@@ -127,8 +147,14 @@ class serve:
         limits: What a client may cost.
         retain_s: Seconds of sent media kept for a resume, 2 to 300.
         session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
-        store: Is told every 250 ms what has changed of the sessions (generation, identity, `Call.context`); no call waits for it.
-            Sessions are resumed on the server that has them; it needs no store for that.
+        store: Is told every 250 ms how far each session has come (with `Call.context` and `Call.processed_through`); no call waits
+            for it. Servers with the same `RedisStore` and `resume_keys` take up each other's sessions: the handler begins anew there
+            (see `Call.continued`), and what the client has said since is sent again. What a server that died had not sent is lost.
+            A server needs no store to resume its own sessions.
+        resume_keys: Keys of 32 random bytes that seal the clients' resume tokens: the first one seals, all of them open. A key that
+            is made for this run by default.
+        next_uri: Where clients are sent when this server closes, ``voicestream://host[:port]/``: a server with the same store and
+            keys. They resume their sessions there while this one still runs.
         metadata: Bytes that clients get when `authenticate` returns None, at most 4096.
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         drain_timeout: Seconds that handlers get when the server closes.
@@ -165,6 +191,8 @@ class serve:
         retain_s: float = 30.0,
         session_lifetime_s: float = 300.0,
         store: SessionStore | None = None,
+        resume_keys: Sequence[bytes] = (),
+        next_uri: str | None = None,
         metadata: str | bytes = b"",
         finish_timeout: float = 5.0,
         drain_timeout: float = 10.0,
@@ -190,10 +218,13 @@ class serve:
             metadata=metadata,
             observer=observer,
         )
-        self._rules = Rules(handler=handler, authenticate=authenticate, options=options, finish_timeout=finish_timeout)
+        self._rules = Rules(
+            handler=handler, authenticate=authenticate, options=options, finish_timeout=finish_timeout,
+            next_uri=None if next_uri is None else str(parse_uri(next_uri)), shares=store is not None,
+        )  # fmt: skip
+        self._keys = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)])
         self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
-        self._address = (host, port)
-        self._drain_timeout = drain_timeout
+        self._address, self._drain_timeout = (host, port), drain_timeout
         self._store = store
         self._trace = trace
         self._server: Server | None = None
@@ -205,7 +236,7 @@ class serve:
         traces = None if self._trace is None else Traces(self._trace, "server")
         if traces is not None:
             traces.check()
-        calls = ServerCalls(self._rules, self._store, traces)
+        calls = ServerCalls(self._rules, self._keys, self._store, traces)
         await preload()
         await calls.listen(*self._address, self._tls)
         return Server(calls, self._drain_timeout)
@@ -220,3 +251,11 @@ class serve:
         server, self._server = self._server, None
         if server is not None:
             await server.close()
+
+
+def _checked_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
+    if isinstance(keys, str | bytes | bytearray) or not all(isinstance(key, bytes | bytearray) for key in keys):
+        raise TypeError("resume_keys must be a list of bytes")
+    if not 1 <= len(keys) <= MAX_KEYS or any(len(key) != KEY_SIZE for key in keys):
+        raise ValueError(f"resume_keys must be 1 to {MAX_KEYS} keys of {KEY_SIZE} bytes")
+    return tuple(bytes(key) for key in keys)

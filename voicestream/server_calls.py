@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, cast
 
 from voicestream.call import Call
 from voicestream.call_figures import CallFigures
@@ -12,15 +13,19 @@ from voicestream.call_link import CallLink
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode
 from voicestream.core.resume import TokenSealer
+from voicestream.errors import ProtocolError, RejectedError
 from voicestream.events import ResumeReceived
 from voicestream.observe import Traces
 from voicestream.quic.aio import Link, ServerTransport
 from voicestream.quic.configuration import ServerTls
 from voicestream.quic.session_homes import SessionHomes
-from voicestream.server_reception import SHUTTING_DOWN, Reception, Rules
+from voicestream.server_admission import Admission
+from voicestream.server_reception import Reception
+from voicestream.server_rules import SHUTTING_DOWN, Rules
+from voicestream.server_shared import Shared
 from voicestream.server_watch import LOOK_INTERVAL
 from voicestream.session import ServerSession
-from voicestream.store import SessionStore, StoreWriter
+from voicestream.store import SessionStore
 
 __all__ = ["ServerCalls"]
 
@@ -28,8 +33,10 @@ __all__ = ["ServerCalls"]
 SAMPLE_INTERVAL: Final = 1.0
 """Seconds between two samples of all calls for the figures, where somebody looks at them."""
 
-STORE_TIMEOUT_S: Final = 2.0
-"""Seconds that the store gets for the last batch."""
+FULL_RETRY_AFTER: Final = 2.0
+
+DETACHED_INTERVAL: Final = 1.0
+"""Seconds between two looks at the store whether another server has a session that waits for its client here."""
 
 
 class ServerCalls:
@@ -42,22 +49,28 @@ class ServerCalls:
         "_homes",
         "_leaving",
         "_links",
+        "_looked_at",
         "_receptions",
         "_rules",
+        "_sealer",
+        "_shared",
         "_traces",
         "_transport",
         "_watching",
-        "_writer",
         "_writing",
         "addresses",
         "closed",
         "figures",
     )
 
-    def __init__(self, rules: Rules, store: SessionStore | None = None, traces: Traces | None = None) -> None:
+    def __init__(
+        self, rules: Rules, keys: Sequence[bytes], store: SessionStore | None = None, traces: Traces | None = None
+    ) -> None:
         self._rules = rules
         self._traces = traces
-        self._writer = None if store is None else StoreWriter(store)
+        self._sealer = TokenSealer(keys[0], older=keys[1:])
+        self._shared = None if store is None else Shared(store, on_superseded=self._superseded, before_batch=self._note_all)
+        self._looked_at = 0.0
         self._writing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._transport: ServerTransport | None = None
@@ -80,16 +93,10 @@ class ServerCalls:
 
     async def listen(self, host: str, port: int, tls: ServerTls) -> None:
         """Begin to take calls; see `voicestream.server.serve`."""
-        options = self._rules.options
-        sealer = TokenSealer(os.urandom(32))
-
-        def new_session() -> ServerSession:
-            observer = options.observer if self._traces is None else self._traces.begin(options.observer)
-            return ServerSession(options.session, sealer=sealer, entropy=os.urandom, observer=observer)
-
+        limits = self._rules.options.session.limits
         try:
             self._transport = await ServerTransport.listen(
-                host, port, tls=tls, new_session=new_session, on_connection=self._welcome, limits=options.session.limits
+                host, port, tls=tls, new_session=self._new_session, on_connection=self._welcome, limits=limits
             )
         except OSError as error:
             if error.filename is not None or error.strerror is None:
@@ -97,9 +104,19 @@ class ServerCalls:
             raise OSError(error.errno, f"cannot listen on {host or 'every address'} port {port}: {error.strerror.lower()}") from error
         self.addresses = self._transport.addresses
         self._watching = asyncio.get_running_loop().create_task(self._watch(), name="voicestream paths")
-        if (writer := self._writer) is not None:
+        if self._shared is not None:
+            writer = self._shared.writer
             self.figures.store = lambda: (writer.batches, writer.failures)
             self._writing = asyncio.get_running_loop().create_task(writer.run(), name="voicestream store")
+
+    def _new_session(self) -> ServerSession:
+        options = self._rules.options
+        observer = options.observer if self._traces is None else self._traces.begin(options.observer)
+        return ServerSession(options.session, sealer=self._sealer, entropy=os.urandom, observer=observer)
+
+    def change_keys(self, keys: Sequence[bytes]) -> None:
+        """See `voicestream.server.Server.change_keys`."""
+        self._sealer.change(keys[0], older=keys[1:])
 
     async def close(self, drain_timeout: float) -> None:
         """Drain and close; see `voicestream.server.Server.close`."""
@@ -140,25 +157,29 @@ class ServerCalls:
                     reception.look(link.connection)
 
     async def _end_writing(self) -> None:
-        if self._writing is None or self._writer is None:
+        if self._writing is None or self._shared is None:
             return
         self._writing.cancel()
         await asyncio.wait([self._writing])
-        try:
-            async with asyncio.timeout(STORE_TIMEOUT_S):
-                await self._writer.flush()
-        except TimeoutError:
-            pass
+        await self._shared.flush()
 
     async def _drain(self, timeout: float) -> None:
         self._draining = True
+        if self._shared is not None and timeout > 0:
+            # Whoever is told to go must find its session where it is sent.
+            await self._shared.flush()
         for reception in list(self._receptions):
             reception.leave()
         tasks = [reception.task for reception in self._receptions if reception.task is not None]
         if tasks and timeout > 0:
             await asyncio.wait(tasks, timeout=timeout)
+        if self._shared is not None:
+            await self._shared.flush()
 
     def _welcome(self, link: Link) -> None:
+        self._receive(link).pump()
+
+    def _receive(self, link: Link) -> Reception:
         ending = Ending()
         hold = CallLink(link, ending)
         reception = Reception(
@@ -173,7 +194,7 @@ class ServerCalls:
         self._receptions[reception] = None
         self._links[hold] = link
         link.on_activity = reception.pump
-        reception.pump()
+        return reception
 
     def _let_go(self, reception: Reception) -> None:
         self._receptions.pop(reception, None)
@@ -182,8 +203,8 @@ class ServerCalls:
         session_id = reception.session_id
         if session_id is not None and self._by_id.get(session_id) is reception:
             del self._by_id[session_id]
-            if self._writer is not None:
-                self._writer.forget(session_id)
+            if self._shared is not None:
+                self._shared.writer.forget(session_id, keep=reception.was_left)
             self._homes.remove(session_id)
 
     # Sessions that change their connection; see `Sessions`
@@ -212,8 +233,69 @@ class ServerCalls:
 
     def changed(self, reception: Reception) -> None:
         """What a store keeps of a session is another."""
-        if self._writer is not None and (record := reception.record) is not None:
-            self._writer.note(record)
+        if self._shared is not None and (record := reception.record(self._shared.owner)) is not None:
+            self._shared.writer.note(record)
+
+    def _note_all(self) -> None:
+        """How far every session has come is written with each batch."""
+        if self._shared is None:
+            return
+        now = asyncio.get_running_loop().time()
+        look = self._draining or now - self._looked_at >= DETACHED_INTERVAL
+        self._looked_at = now if look else self._looked_at
+        for reception in self._by_id.values():
+            if (record := reception.record(self._shared.owner)) is not None:
+                self._shared.writer.note(record, again=look and reception in self._detached)
+
+    def _superseded(self, session_id: bytes) -> None:
+        if (reception := self._by_id.get(session_id)) is not None:
+            reception.supersede()
+
+    def has(self, session_id: bytes) -> bool:
+        """See `Sessions`."""
+        return self._homes.find(session_id) is not None
+
+    async def resume(self, event: ResumeReceived, link: CallLink, *, identity: bytes, terms: Admission) -> None:
+        """See `Sessions`."""
+        new = self._links[link]
+        if self._shared is None or not self._is_elsewhere(event.session_id, new, identity):
+            self.take_over(event, link, identity=identity)
+            return
+        if not self.has_room():
+            raise RejectedError(ErrorCode.BUSY, "the server has no room for another call", retry_after=FULL_RETRY_AFTER)
+        try:
+            claim = await self._shared.claim(
+                event.session_id,
+                cast(ServerSession, new.connection.session),
+                identity=identity,
+                terms=terms,
+                new_session=self._new_session,
+                locked=new.lock,
+                clock=new.clock,
+            )
+        except ProtocolError as error:
+            with link.verbs() as (session, now):
+                cast(ServerSession, session).reject(now, error.code, error.reason)
+            raise
+        self._superseded(event.session_id)  # what was here is older, or another request of the same client has overtaken this one
+        with new.lock:
+            self._homes.bring(claim.session, new.connection, new.clock(), identity=identity)
+        reception = self._receive(new)
+        self._by_id[event.session_id] = reception
+        reception.go_on(claim.info, claim.record, terms)
+        new.wake()
+
+    def _is_elsewhere(self, session_id: bytes, link: Link, identity: bytes) -> bool:
+        """Whether another server has the session; a token that this one has not given out shows it."""
+        session = self._homes.find(session_id)
+        if session is None:
+            return True
+        with link.lock:
+            fresh = cast(ServerSession, link.connection.session)
+            try:
+                return fresh.requested(identity).generation > session.generations[1]
+            except ProtocolError:
+                return False  # the client is told as ever
 
     def take_over(self, event: ResumeReceived, link: CallLink, *, identity: bytes) -> None:
         """Move the session that is asked for to this connection.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol, cast
 
 from voicestream.call import Call
 from voicestream.call_figures import CallFigures, code_label
 from voicestream.call_link import CallLink
 from voicestream.call_log import Journal
-from voicestream.call_options import CallInfo, CallOptions, as_bytes
+from voicestream.call_options import CallInfo, as_bytes
 from voicestream.call_parts import CallParts
 from voicestream.call_state import Ending
 from voicestream.codepoints import ErrorCode
@@ -20,40 +20,19 @@ from voicestream.errors import CallClosed, ProtocolError, RejectedError, StateEr
 from voicestream.events import Closed, HelloReceived, ResumeReceived
 from voicestream.quic.aio import Link
 from voicestream.quic.endpoint import Connection
-from voicestream.server_admission import Admission, Authenticate, admit
+from voicestream.server_admission import Admission, admit
+from voicestream.server_rules import SHUTTING_DOWN, Rules
+from voicestream.server_shared import state_of
 from voicestream.server_watch import CallWatch
-from voicestream.session import ServerSession
+from voicestream.session import ServerSession, Session
 from voicestream.store import SessionRecord
 
-__all__ = ["Handler", "Reception", "Rules", "Sessions"]
+__all__ = ["Reception", "Sessions"]
 
 logger = logging.getLogger("voicestream.server")
 
-SHUTTING_DOWN: Final = "the server is shutting down"
-
 STOP_TIMEOUT_S: Final = 2.0
 """Seconds that a cancelled handler gets for its own tidying up."""
-
-Handler = Callable[[Call], Awaitable[None]]
-"""What a server runs for each call. The call ends when it returns."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rules:
-    """What all calls of a server have in common.
-
-    Attributes:
-        handler: See `Handler`.
-        authenticate: See `Authenticate`; None takes every call.
-        options: Configuration of each call.
-        finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
-    """
-
-    handler: Handler
-    authenticate: Authenticate | None
-    options: CallOptions
-    finish_timeout: float
-
 
 class Sessions(Protocol):
     """Knows which reception looks after which session."""
@@ -74,11 +53,15 @@ class Sessions(Protocol):
     def changed(self, reception: Reception) -> None:
         """What a store keeps of a session is another."""
 
-    def take_over(self, event: ResumeReceived, link: CallLink, *, identity: bytes) -> None:
-        """Move the session that is asked for to this connection.
+    def has(self, session_id: bytes) -> bool:
+        """Whether a living session has this name."""
+
+    async def resume(self, event: ResumeReceived, link: CallLink, *, identity: bytes, terms: Admission) -> None:
+        """Move the session that is asked for to this connection, be it ours or another server's.
 
         Raises:
             ProtocolError: It may not be; the client has been told.
+            RejectedError: Not at present; the client is to be told.
         """
 
 
@@ -89,6 +72,7 @@ class Reception:
         "_address",
         "_draining",
         "_ending",
+        "_info",
         "_lifetime",
         "_link",
         "_on_over",
@@ -122,6 +106,7 @@ class Reception:
         self._lifetime: asyncio.TimerHandle | None = None
         self._over_at: asyncio.TimerHandle | None = None
         self._parts: CallParts | None = None
+        self._info: CallInfo | None = None
         self._watch = CallWatch()
         self.call: Call | None = None
         self.task: asyncio.Task[None] | None = None
@@ -131,21 +116,25 @@ class Reception:
         """The hold on the connection."""
         return self._link
 
-    @property
-    def record(self) -> SessionRecord | None:
-        """The session as a store keeps it, once it has been accepted."""
-        if self._parts is None:
+    def record(self, owner: bytes) -> SessionRecord | None:
+        """The session as a store keeps it, once it has been accepted and while it is not over."""
+        if self._parts is None or self._info is None:
             return None
         context = self._parts.context
         with self._link.locked() as session:
-            if session.grant is None:
+            if session.grant is None or session.is_closed:
                 return None
+            server = cast(ServerSession, session)
+            confirmed, issued = server.generations
             return SessionRecord(
                 session_id=session.grant.session_id,
-                identity=cast(ServerSession, session).identity,
-                generation=session.grant.generation,
+                identity=server.identity,
+                generation=issued,
+                confirmed=confirmed,
+                owner=owner,
                 context=context.data,
                 processed_pts=context.processed_pts,
+                state=state_of(server, self._info),
             )
 
     @property
@@ -214,12 +203,14 @@ class Reception:
     async def _resume(self, event: ResumeReceived) -> None:
         """A client wants its session to go on here: who it is is checked again."""
         hello = HelloReceived(authority=event.authority, path=event.path, token=event.token, metadata=b"")
-        verdict = await self._verdict(hello)
+        verdict = await self._verdict(hello, resumes=self._sessions.has(event.session_id))
         try:
             if isinstance(verdict, RejectedError):
                 self._reject(verdict, resumption=True)
             else:
-                self._sessions.take_over(event, self._link, identity=verdict.identity_of(hello))
+                await self._sessions.resume(event, self._link, identity=verdict.identity_of(hello), terms=verdict)
+        except RejectedError as error:
+            self._reject(error, resumption=True)
         except ProtocolError as error:
             self._sessions.figures.count("resumes_refused", code_label(error.code))
             logger.info("resumption from %s refused: %s", self._address[0], error)
@@ -237,8 +228,31 @@ class Reception:
             return
         with self._link.locked() as session:
             if session.is_open:
-                session.going_away(self._link.now(), reason=SHUTTING_DOWN)
+                session.going_away(self._link.now(), reason=SHUTTING_DOWN, uri=self._rules.next_uri)
         self._link.wake()
+
+    def go_on(self, info: CallInfo, record: SessionRecord, terms: Admission) -> None:
+        """A call that another server had goes on here: the handler begins with what the application had left there."""
+        with self._link.locked() as session:
+            call, parts = self._open(replace(info, remote_address=self._address), session, terms)
+            parts.sender.next_pts = cast(ServerSession, session).sent_pts
+        parts.context.restore(record.context, record.processed_pts)
+        self.task = asyncio.get_running_loop().create_task(self._handle(call, parts), name="voicestream call")
+        self.task.add_done_callback(self._check_over)
+        if self._draining:
+            self.leave()
+        self.pump()
+
+    @property
+    def was_left(self) -> bool:
+        """Whether the session was left for another server to take up."""
+        closed = self._ending.event
+        return closed is not None and closed.may_resume and self._rules.shares
+
+    def supersede(self) -> None:
+        """Another server has the session now."""
+        self._link.close(ErrorCode.SUPERSEDED, "the session goes on at another server")
+        asyncio.get_running_loop().call_soon(self.pump)
 
     def cancel(self) -> None:
         """Cancel the handler if it still runs."""
@@ -250,7 +264,7 @@ class Reception:
         self.cancel()
         if self.task is not None:
             await asyncio.wait([self.task], timeout=STOP_TIMEOUT_S)
-        self._link.close(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
+        self._link.close(ErrorCode.GOING_AWAY, SHUTTING_DOWN, may_resume=self._rules.shares)
 
     async def _run(self, hello: HelloReceived) -> None:
         verdict = await self._verdict(hello)
@@ -267,13 +281,14 @@ class Reception:
             return
         await self._handle(call, parts)
 
-    async def _verdict(self, hello: HelloReceived) -> Admission | RejectedError:
-        session, leaving = self._rules.options.session, RejectedError(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
-        if self._draining:
-            return leaving
+    async def _verdict(self, hello: HelloReceived, *, resumes: bool = False) -> Admission | RejectedError:
+        session = self._rules.options.session
+        if self._draining and not resumes:
+            return self._rules.leaving
         timeout = min(session.limits.authenticate_timeout, session.limits.handshake_timeout)
         verdict = await admit(self._rules.authenticate, hello, self._address, metadata=session.metadata, timeout=timeout)
-        return leaving if self._draining and not isinstance(verdict, RejectedError) else verdict
+        late = self._draining and not resumes and not isinstance(verdict, RejectedError)
+        return self._rules.leaving if late else verdict
 
     def _reject(self, why: RejectedError, *, resumption: bool = False) -> None:
         self._sessions.figures.count("resumes_refused" if resumption else "calls_rejected", code_label(why.code))
@@ -297,7 +312,6 @@ class Reception:
                 max_rate_bps=terms.max_rate_bps,
             )
             session_id = session.session_id
-            options = replace(self._rules.options, observer=session.observer)
             self._sessions.accepted(self, self._link)
         info = CallInfo(
             authority=hello.authority,
@@ -306,13 +320,19 @@ class Reception:
             remote_address=self._address,
             session_id=session_id or b"",
         )
+        call, parts = self._open(info, session, terms)
+        self._sessions.changed(self)
+        return call, parts
+
+    def _open(self, info: CallInfo, session: Session, terms: Admission) -> tuple[Call, CallParts]:
+        options = replace(self._rules.options, observer=session.observer)
         parts = CallParts(self._link, self._ending, options)
         parts.journal = Journal(info, "server", options)
         parts.figures = self._sessions.figures
         parts.figures.begun(parts)
         self._parts = parts
+        self._info = info
         parts.context.on_change = lambda: self._sessions.changed(self)
-        self._sessions.changed(self)
         self.call = Call(info, parts)
         if terms.max_duration_s is not None:
             self._over_at = asyncio.get_running_loop().call_later(terms.max_duration_s, self._time_is_up)
@@ -331,7 +351,7 @@ class Reception:
             parts.close_now(ErrorCode.NO_ERROR, "")
         except asyncio.CancelledError:
             if _is_being_cancelled():
-                parts.close_now(ErrorCode.GOING_AWAY, SHUTTING_DOWN)
+                parts.close_now(ErrorCode.GOING_AWAY, SHUTTING_DOWN, may_resume=self._rules.shares)
                 raise
             # Something that the handler awaited was cancelled, not the handler.
             self._fail(call, parts)

@@ -122,6 +122,16 @@ class ReceiverClears:
         return True
 
     @property
+    def known(self) -> tuple[int, int]:
+        """Highest number that the sender is known to have reached, and where the newest clear ends."""
+        return self._known, self.to_pts
+
+    def restore(self, number: int, to_pts: int) -> None:
+        """Another server had come this far. What it had asked for and not been answered is not asked for again."""
+        self.number = self._known = number
+        self.to_pts = to_pts
+
+    @property
     def answered(self) -> bool:
         """Whether the sender is known to have done every clear that is known here."""
         return self._known >= self.number

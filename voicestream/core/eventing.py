@@ -23,6 +23,9 @@ CHUNK: Final = 1000
 """Bytes that leave in one call at most, so that an event never holds up audio or control."""
 
 _BURST: Final = 2 * CHUNK
+CARRIED: Final = 64
+"""Ids of unordered events that go with a session to another server."""
+
 REMEMBERED: Final = 1024
 """Ids of events, and streams of unknown type, that are remembered."""
 
@@ -217,7 +220,10 @@ class EventInbox:
         skipped: Events that the peer gave up half-way.
     """
 
-    __slots__ = ("_bytes", "_held", "_ignored", "_max_size", "_max_streams", "_next_order", "_recent", "_streams", "duplicates", "skipped")
+    __slots__ = (
+        "_bytes", "_floor", "_held", "_ignored", "_max_size", "_max_streams", "_next_order", "_recent", "_streams",
+        "duplicates", "skipped",
+    )  # fmt: skip
 
     def __init__(self, *, max_size: int, max_streams: int) -> None:
         self._max_size = max_size
@@ -228,6 +234,7 @@ class EventInbox:
         self._held: dict[int, tuple[EventHeader, bytes]] = {}  # by order number
         self._bytes = 0
         self._next_order = 1
+        self._floor = 0  # unordered events with lower ids have come to another server
         self.duplicates = 0
         self.skipped = 0
 
@@ -235,6 +242,17 @@ class EventInbox:
     def next_order(self) -> int:
         """Place of the ordered event that is to be delivered next."""
         return self._next_order
+
+    @property
+    def recent(self) -> tuple[int, ...]:
+        """Ids of the latest unordered events, the oldest first."""
+        return tuple(list(self._recent)[-CARRIED:]) if self._recent else ()
+
+    def restore(self, next_order: int, recent: tuple[int, ...]) -> None:
+        """Another server had come this far."""
+        self._next_order = next_order
+        self._recent = dict.fromkeys(recent)
+        self._floor = min(recent) if len(recent) >= CARRIED else 0
 
     def restart(self) -> None:
         """A new connection: what was under way comes again from its beginning, on other streams."""
@@ -285,7 +303,7 @@ class EventInbox:
 
     def _arrived(self, header: EventHeader, payload: bytes) -> list[tuple[EventHeader, bytes]]:
         if header.order == 0:
-            if header.event_id in self._recent:
+            if header.event_id in self._recent or header.event_id < self._floor:
                 self.duplicates += 1
                 return []
             _remember(self._recent, header.event_id)

@@ -132,6 +132,20 @@ class Lifecycle:
             raise StateError(f"a {self.role.value} session that is {self.state.value} cannot wait for a call")
         self.state = State.WAITING
 
+    def restore(self) -> None:
+        """A session of another server goes on here, as soon as a connection has been resumed.
+
+        Raises:
+            StateError: Not idle, or not a server.
+        """
+        if self.role is not Role.SERVER or self.state is not State.IDLE:
+            raise StateError(f"a {self.role.value} session that is {self.state.value} cannot be restored")
+        self.state = State.DETACHED
+
+    def reopen(self) -> None:
+        """A server has closed the session, and said that it may be resumed elsewhere; `detach` follows."""
+        self.state = State.OPEN
+
     def detach(self) -> bool:
         """The connection under an open session is gone. False when there is no session that could outlive it."""
         if self.state not in (State.OPEN, State.RESUMING, State.CONFIRMING):

@@ -88,6 +88,14 @@ class PathWatch:
             self.state = PathState.DEGRADED if silence >= DEGRADED_AFTER else PathState.CONNECTED
         return self.state is not before
 
+    def leave(self, now: float) -> None:
+        """The far end wants the session elsewhere: another connection is dialled although the path is well.
+
+        It serves on until that is there, and afterwards if nothing comes of it.
+        """
+        self.state = PathState.LOST
+        self._begin(now, now)
+
     @property
     def is_answered(self) -> bool:
         """Whether a path that was lost answers again."""

@@ -44,6 +44,14 @@ class PlayedLog:
         self._progress_at: float | None = None
         self._progress_pts = 0
 
+    def restore(self, settled: int, played_pts: int | None, finish_pts: int | None) -> None:
+        """Another server had come this far; `settled` is the newest clear of which it has told."""
+        self._settled = settled
+        self.played_pts = played_pts
+        self._progress_pts = played_pts or 0
+        self.finish_pts = finish_pts
+        self.finished = finish_pts is not None and played_pts is not None and played_pts >= finish_pts
+
     def clear(self, number: int, to_pts: int, estimate: int | None, now: float, *, exact: bool = False) -> list[Cleared]:
         """A clear was done here; returns what to tell the far end at once: what the device had played by then, if that is known.
 

@@ -47,6 +47,11 @@ class ReceivedMedia:
         """The sender names a full pts: what follows is near it. One that lies before what is known came late and changes nothing."""
         self._reference = max(self._reference, pts)
 
+    def restore(self, end_pts: int) -> None:
+        """All before this pts has come elsewhere."""
+        self.end_pts = self._reference = end_pts
+        self._mask = self._full
+
     def add(self, pts: int, units: int) -> bool:
         """Note a frame; False when its beginning was received before (or is too old to tell). VS-6.1-5"""
         if self.has(pts):

@@ -66,6 +66,15 @@ class TokenSealer:
     __slots__ = ("_ciphers",)
 
     def __init__(self, key: bytes, *, older: Sequence[bytes] = ()) -> None:
+        self._ciphers: tuple[ChaCha20Poly1305, ...] = ()
+        self.change(key, older=older)
+
+    def change(self, key: bytes, *, older: Sequence[bytes] = ()) -> None:
+        """Seal with another key from now on; what was sealed with one that is not among these is void.
+
+        Raises:
+            ValueError: A key has another size.
+        """
         for one in (key, *older):
             if len(one) != KEY_SIZE:
                 raise ValueError(f"a key must have {KEY_SIZE} bytes, not {len(one)}")
@@ -162,6 +171,14 @@ class Generations:
             self.confirmed = generation
             self.issued = generation + 1
             self.next_token = b""
+
+    def restore(self, confirmed: int, issued: int) -> None:
+        """Another server has given out the token of generation `issued`, and knows that the client holds that of `confirmed`.
+
+        What it has written may be a little old: a newer token, sealed with the servers' key, shows that by itself.
+        """
+        self.issued = issued
+        self.confirmed = max(confirmed, issued - 1)
 
     def confirm(self, generation: int) -> None:
         """The client says that it holds the token of this generation.

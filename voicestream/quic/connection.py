@@ -203,14 +203,14 @@ class Connection:
         while (event := self._fetch()) is not None:
             self._waiting.append(event)
 
-    def close(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
-        """Close the session, or give up the handshake. Nothing if it is over already."""
+    def close(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "", *, may_resume: bool = False) -> None:
+        """Close the session, or give up the handshake; `may_resume` tells that it is kept. Nothing if it is over already."""
         if self._is_over:
             return
         if not self._is_up:
             self._fail(None, code, reason)
         elif not self.session.is_closed:
-            self.session.close(now, code, reason)
+            self.session.close(now, code, reason, may_resume)
 
     def abort(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
         """Close without waiting for CLOSE to be acknowledged: the next `datagrams_to_send` says goodbye."""

@@ -27,6 +27,13 @@ LOOK_INTERVAL: Final = 0.1
 PROBE_AFTER: Final = 0.25
 """Seconds of silence, where audio should come, after which the far end is asked for an answer."""
 
+FIRST_MOVE_PAUSE: Final = 0.5
+LONGEST_MOVE_PAUSE: Final = 8.0
+"""Seconds between two attempts to follow a server's word that the session should go elsewhere; they double."""
+
+MOVE_SPREAD: Final = 0.5
+"""Seconds, by chance, before the first one: all clients of a server hear of it at once."""
+
 ANSWER_TIME: Final = 10.0
 """Seconds that a server which can be heard gets to answer a resumption: it checks who asks."""
 
@@ -63,7 +70,10 @@ class PathKeeper:
         has_probed: The last look had the connection ask for an answer, which is to be sent.
     """
 
-    __slots__ = ("_asked_at", "_dials", "_generation", "_left", "_replay_ms", "_session", "_timeout", "has_probed", "watch")
+    __slots__ = (
+        "_asked_at", "_chance", "_dials", "_generation", "_left", "_move_at", "_move_pause", "_replay_ms", "_session", "_timeout",
+        "has_probed", "watch",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -75,7 +85,11 @@ class PathKeeper:
         dials: bool = True,
     ) -> None:
         self.watch = PathWatch(chance)
+        self._chance = chance
+        self._move_at: float | None = None
+        self._move_pause = FIRST_MOVE_PAUSE
         self._session = session
+        session.moves = dials
         self._timeout = timeout
         self._replay_ms = replay_ms
         self._dials = dials
@@ -119,6 +133,7 @@ class PathKeeper:
         self._note_resumed()
         since = self._silent_since(now, connection)
         steps: list[Step] = []
+        self._follow(now)
         if watch.look(now, since, broken=error or session.is_detached or connection.is_closed):
             steps.append(Step(watch.state.value))
         if not self._dials and watch.is_answered:
@@ -157,13 +172,33 @@ class PathKeeper:
             self.has_probed = True
         return [*steps, *self._dial(now)]
 
+    def _follow(self, now: float) -> None:
+        """The server has said that the session should go on elsewhere (VS-11.2-2): not all clients at once."""
+        session = self._session
+        if session.sent_to is None or not self._dials:
+            if session.moving_to is None:
+                self._move_at = None
+                self._move_pause = FIRST_MOVE_PAUSE
+        elif self._move_at is None:
+            self._move_at = now + session.retry_after + MOVE_SPREAD * self._chance()
+        elif now >= self._move_at and session.is_open and self.watch.state is not PathState.LOST:
+            self._move_at = now + self._move_pause
+            self._move_pause = min(LONGEST_MOVE_PAUSE, 2 * self._move_pause)
+            self.watch.leave(now)
+
     def dial_failed(self, now: float, connection: Connection) -> list[Step]:
         """A dial came to nothing, or the session got no answer on the new `connection`."""
         session, watch = self._session, self.watch
         self._leave_unanswered(now, connection)
         watch.failed(now, session.retry_after)
         session.retry_after = 0.0
-        return [Step.CONNECTED] if watch.state is PathState.CONNECTED else []
+        if watch.state is not PathState.CONNECTED:
+            return []
+        if session.moving_to is not None:
+            # The server that wants to be left still serves; it will be tried again.
+            session.sent_to = session.sent_to or session.moving_to
+            session.moving_to = None
+        return [Step.CONNECTED]
 
     def _leave_unanswered(self, now: float, connection: Connection) -> None:
         """The session has asked for its resumption on a connection that is given up; the next one asks again."""
@@ -178,6 +213,7 @@ class PathKeeper:
         grant = self._session.grant
         if grant is not None and self._session.is_open and grant.generation > self._generation:
             self._generation = grant.generation
+            self._session.moving_to = None
             self._asked_at = self._left = None
             self.watch.resumed()
 

@@ -37,6 +37,30 @@ class SessionHomes:
         found = self._homes.get(session_id)
         return None if found is None or found[0].is_closed else found[0]
 
+    def bring(self, session: ServerSession, connection: Connection, now: float, *, identity: bytes = b"") -> None:
+        """A session that another server had goes on here, on the connection on which its client has asked for it.
+
+        Args:
+            session: Restored and prepared.
+            connection: Where the request came.
+            now: Monotonic seconds.
+            identity: Who the client has just proved to be.
+
+        Raises:
+            ProtocolError: The client may not. The request has been rejected.
+        """
+        fresh = connection.session
+        assert isinstance(fresh, ServerSession)
+        assert session.session_id is not None
+        try:
+            session.take_over(fresh, now, identity=identity)
+        except ProtocolError as error:
+            fresh.reject(now, error.code, error.reason)
+            raise
+        connection.adopt(session)
+        connection.keeps_session = True
+        self._homes[session.session_id] = (session, connection)
+
     def take_over(self, session_id: bytes, connection: Connection, now: float, *, identity: bytes = b"") -> Connection:
         """Bring a session to the connection on which a client has asked for it.
 

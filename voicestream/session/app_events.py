@@ -64,6 +64,20 @@ class AppEvents:
         self._hub.record(now, "event:sent", event_id=event_id, kind=kind, order=order, bytes=len(payload))
         return event_id
 
+    @property
+    def next_id(self) -> int:
+        """Id of the next event of this end."""
+        return self._next_id
+
+    def restore(self, next_id: int, next_order: int, recent: tuple[int, ...]) -> None:
+        """Go on where another server had come: its next id, the client's next ordered event and latest unordered ones."""
+        self._next_id = next_id
+        self.inbox.restore(next_order, recent)
+
+    def begin_at(self, next_order: int) -> None:
+        """The client expects this ordered event next; what another server had that is not there yet is lost."""
+        self._next_order = next_order
+
     def limit_rate(self) -> None:
         """Take the far end's bound of the rate into account."""
         bound = self._hub.rate_bound

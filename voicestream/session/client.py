@@ -21,7 +21,7 @@ from voicestream.wire.parameters import Parameters
 
 __all__ = ["ClientSession"]
 
-TRANSIENT: Final = frozenset({ErrorCode.BUSY, ErrorCode.INTERNAL_ERROR})
+TRANSIENT: Final = frozenset({ErrorCode.BUSY, ErrorCode.INTERNAL_ERROR, ErrorCode.GOING_AWAY})
 """Codes of a REJECT that says nothing about the session that was to be resumed."""
 
 
@@ -41,9 +41,12 @@ class ClientSession(Session):
 
     Attributes:
         retry_after: Seconds that the server has asked to wait with the next request to resume.
+        moves: Somebody looks after the session who resumes it at another server, when this one says that it may be.
+        sent_to: Where the server wants the session to be resumed, as a URI, until its owner dials there.
+        moving_to: Where it has dialled for that reason. The server that had the session still runs: no refusal is the end.
     """
 
-    __slots__ = ("_hello", "retry_after")
+    __slots__ = ("_hello", "moves", "moving_to", "retry_after", "sent_to")
 
     def __init__(
         self,
@@ -57,6 +60,9 @@ class ClientSession(Session):
     ) -> None:
         super().__init__(config, Role.CLIENT, entropy, observer)
         self.retry_after = 0.0
+        self.moves = False
+        self.sent_to: str | None = None
+        self.moving_to: str | None = None
         self._hello = wire.Hello(
             parameters=replace(
                 limit_parameters(config),
@@ -125,6 +131,19 @@ class ClientSession(Session):
         self._resumed(parameters, now)
         self._take_early(now)
 
+    def _on_going_away(self, message: wire.GoingAway, now: float) -> None:
+        self.sent_to = message.parameters.uri
+        self.retry_after = (message.parameters.retry_after_ms or 0) / 1000
+        super()._on_going_away(message, now)
+
+    def _on_close(self, message: wire.Close, now: float) -> None:
+        if message.may_resume and self.moves and self._grant is not None:
+            # VS-11.2-3: the table has called it over; the session is not, only its server is.
+            self._hub.lifecycle.reopen()
+            self.path_lost(now)
+            return
+        super()._on_close(message, now)
+
     def _on_accept(self, message: wire.Accept, now: float) -> None:
         if message.version != VERSION:
             raise ProtocolError(ErrorCode.VERSION_UNSUPPORTED, f"the server accepted version {message.version}, which was not offered")
@@ -145,7 +164,9 @@ class ClientSession(Session):
         parameters = message.parameters
         reason = parameters.reason or ""
         self.retry_after = (parameters.retry_after_ms or 0) / 1000
-        if self.state is State.DETACHED and message.code in TRANSIENT:
+        if self.state is State.DETACHED and (message.code in TRANSIENT or self.moving_to is not None):
+            if message.code == ErrorCode.GOING_AWAY:
+                self.sent_to = parameters.uri
             # VS-11.3-15: the session is still there, and may be asked for again
             self._hub.record(now, "session:resume_refused", code=message.code, reason=reason, retry_after_s=self.retry_after)
             return

@@ -57,6 +57,7 @@ class OrderedSink(Protocol):
 
     @property
     def next_pts(self) -> int: ...
+    def start_at(self, pts: int) -> None: ...
     def insert(self, frame: MediaFrame, now: float) -> None: ...
     def hold_gaps(self, until: float, before_pts: int = ...) -> None: ...
     def release_gap(self) -> None: ...
@@ -87,6 +88,7 @@ class Delivery:
         "_cleared",
         "_dead_patience",
         "_finish_pts",
+        "_from_pts",
         "_heard_at",
         "_kept",
         "_kept_units",
@@ -109,6 +111,7 @@ class Delivery:
         self._ahead: tuple[int, bool] | None = None
         self._cleared: tuple[int, int] | None = None
         self._finish_pts: int | None = None
+        self._from_pts: int | None = None
         self._catching_until = 0.0
         self._patience: float | None = None
         self._heard_at = 0.0
@@ -136,6 +139,10 @@ class Delivery:
             while self._kept_units > KEPT_UNITS or len(self._kept) > MAX_KEPT:
                 self._kept_units -= self._kept.popleft().frame.units
                 self.dropped += 1
+
+    def start_from(self, pts: int) -> None:
+        """The track begins in its midst, where another server has come to: a reader in order waits for what follows that."""
+        self._from_pts = pts
 
     def set_ahead(self, from_pts: int, ahead: bool) -> None:
         """Say how the talkspurt from this pts on is sent."""
@@ -184,6 +191,8 @@ class Delivery:
         """Something has come since a break. Time in which nothing comes does not count: the path is dead again."""
         patience -= min(now - self._heard_at, STILL_ALIVE)
         self._heard_at = now
+        if self._from_pts is not None and not self.attached:
+            return  # nobody waits yet; whoever will be attached has missed nothing
         if self.ordered is None or now >= self._catching_until or self._has_all:
             self._patience = None
             if self.ordered is not None:
@@ -240,6 +249,11 @@ class Delivery:
     def attach_ordered(self, reader: OrderedSink) -> None:
         """Read in order from now on, in place of a reader attached before; what was kept goes first."""
         self.ordered = reader
+        if self._from_pts is not None:
+            reader.start_at(self._from_pts)
+            self._from_pts = None
+            if self._patience is not None:
+                self._hold(self._heard_at)
         if self._cleared is not None:
             reader.clear(0, *self._cleared)
         for one in self._take_kept():

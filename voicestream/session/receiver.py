@@ -189,6 +189,14 @@ class Receiver:
 
     # Between two connections
 
+    def restore(self, had_pts: int, played_pts: int | None, finish_pts: int | None) -> None:
+        """Go on where the application at another server had come: what follows `had_pts` is wanted."""
+        self.media.restore(had_pts)
+        self.delivery.start_from(had_pts)
+        self.played.restore(self.clears.number, played_pts, finish_pts)
+        if finish_pts is not None:
+            self.delivery.finish(finish_pts)
+
     def held(self, now: float) -> Held:
         """What this end has of the track, or wants no more (VS-11.3-11)."""
         delivery, media = self.delivery, self.media

@@ -10,10 +10,11 @@ from typing import Any, Final
 from voicestream.codepoints import VERSION, ErrorCode, MessageType
 from voicestream.config import Limits, SessionConfig, Track
 from voicestream.core.lifecycle import Role, State
-from voicestream.core.resume import Generations, ResumeToken, TokenSealer, make_session_id
+from voicestream.core.resume import Generations, ResumeToken, TokenSealer, make_session_id, same_bytes
 from voicestream.errors import ProtocolError, StateError
 from voicestream.events import HelloReceived, Resumed, ResumeReceived
 from voicestream.session.base import Session
+from voicestream.session.carried import Carried, begin_after, carry, restore
 from voicestream.session.grease import Grease
 from voicestream.session.machine import Grant
 from voicestream.session.negotiation import agree, elsewhere, limit_parameters, peer_limits
@@ -95,7 +96,7 @@ class ServerSession(Session):
         config = self._hub.config
         if self.state is not State.DECIDING:
             raise StateError(f"there is nothing to accept: the session is {self.state.value}")
-        config = self._tighten(config, limits, max_rate_bps)
+        config = self.tighten(limits, max_rate_bps)
         self._identity = identity
         self._expires_at = expires_at
         session_id = make_session_id(self._hub.entropy)
@@ -120,8 +121,9 @@ class ServerSession(Session):
         self._opened(grant, self._agreed, now)
         self._take_early(now)
 
-    def _tighten(self, config: SessionConfig, limits: Limits | None, max_rate_bps: int | None) -> SessionConfig:
+    def tighten(self, limits: Limits | None, max_rate_bps: int | None) -> SessionConfig:
         """Hold the client to bounds of its own."""
+        config = self._hub.config
         self._hub.max_rate_bps = max_rate_bps
         if limits is None:
             return config
@@ -131,6 +133,86 @@ class ServerSession(Session):
         self._events.tighten(config.limits)
         self._link.tighten(config.limits)
         return config
+
+    def carried(self) -> Carried | None:
+        """What the session would take along to another server; None when it is not open."""
+        if self._grant is None or self.is_closed:
+            return None
+        return carry(self._agreed, self._hub.peer, self._grant.lifetime, self._tracks, self._events)
+
+    def restore(
+        self, carried: Carried, now: float, *, session_id: bytes, identity: bytes, confirmed: int, issued: int, processed_pts: int = 0
+    ) -> None:
+        """Become the session that another server had; `prepare` and `take_over` follow.
+
+        Args:
+            carried: Its values.
+            now: Monotonic seconds.
+            session_id: Its name.
+            identity: Who opened it.
+            confirmed: Highest generation whose token the client is known to hold.
+            issued: Highest generation whose token was given out.
+            processed_pts: Media of the first track up to which the application is done; 0 if it says nothing of that.
+
+        Raises:
+            StateError: This session has begun already.
+        """
+        self._hub.lifecycle.restore()
+        self._identity = identity
+        self._agreed = carried.tracks
+        self._hub.peer = carried.peer
+        self._generations = Generations(session_id, identity)
+        self._generations.restore(confirmed, issued)
+        self._opened(Grant(session_id=session_id, resume_token=b"", generation=issued, lifetime=carried.lifetime_s), carried.tracks, now)
+        self._lost_until = now + carried.lifetime_s
+        restore(carried, self._tracks, self._events, processed_pts)
+
+    def requested(self, identity: bytes) -> ResumeToken:
+        """The token of the RESUME that this fresh session has got.
+
+        Raises:
+            StateError: It has got none, or was answered.
+            ProtocolError: TOKEN_INVALID: it is not good for what is asked, or not from whom it is asked.
+        """
+        if self._resume is None or self.state is not State.DECIDING:
+            raise StateError("there is nothing to take over")
+        asked = self._resume.parameters
+        token = self._sealer.open(asked.resume_token or b"")
+        good = same_bytes(token.session_id, asked.session_id or b"") & same_bytes(token.identity, identity)
+        if not good or token.generation != asked.generation:
+            raise ProtocolError(ErrorCode.TOKEN_INVALID, "the resume token is not valid")
+        return token
+
+    def prepare(self, fresh: ServerSession, *, identity: bytes) -> tuple[int, int]:
+        """After `restore`: fit what the client says in its RESUME; `take_over` follows when the session is ours.
+
+        Returns:
+            The generations, confirmed and issued, with which it will go on here.
+
+        Raises:
+            StateError, ProtocolError: As `take_over`.
+        """
+        token = fresh.requested(identity)
+        assert self._generations is not None  # restore comes first
+        assert fresh._resume is not None  # requested has looked
+        self._generations.restore(self._generations.confirmed, max(self._generations.issued, token.generation))
+        self._generations.admit(token, token.generation, identity)
+        asked = fresh._resume.parameters
+        begin_after(self._tracks, asked.held)
+        if asked.next_event is not None:
+            self._events.begin_at(asked.next_event)
+        return self._generations.confirmed, self._generations.issued
+
+    @property
+    def sent_pts(self) -> dict[int, int]:
+        """Next pts of each track on which something was sent and may still be."""
+        timelines = {track: sender.timeline for track, sender in self._tracks.senders.items()}
+        return {track: timeline.next_pts for track, timeline in timelines.items() if timeline.next_pts and not timeline.finished}
+
+    @property
+    def generations(self) -> tuple[int, int]:
+        """Confirmed and issued generation of the tokens."""
+        return (0, 0) if self._generations is None else (self._generations.confirmed, self._generations.issued)
 
     def take_over(self, fresh: ServerSession, now: float, *, identity: bytes = b"") -> None:
         """Go on, on the connection on which `fresh` has got a RESUME for this session; `fresh` is of no use afterwards.

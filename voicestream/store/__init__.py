@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from voicestream.store.memory import MemoryStore
-from voicestream.store.record import MAX_CONTEXT, SessionRecord, SessionStore
+from voicestream.store.record import MAX_CONTEXT, SessionRecord, SessionStore, StoreError
+from voicestream.store.redis import RedisStore
 from voicestream.store.writer import StoreWriter
 
-__all__ = ["MAX_CONTEXT", "MemoryStore", "SessionRecord", "SessionStore", "StoreWriter"]
+__all__ = ["MAX_CONTEXT", "MemoryStore", "RedisStore", "SessionRecord", "SessionStore", "StoreError", "StoreWriter"]

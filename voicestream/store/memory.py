@@ -55,13 +55,18 @@ class MemoryStore:
         """Bytes kept, about."""
         return self._bytes
 
-    async def put(self, records: Iterable[SessionRecord]) -> None:
+    async def put(self, records: Iterable[SessionRecord]) -> list[bytes]:
         """See `SessionStore.put`."""
         self._expire()
+        superseded = []
         for record in records:
             kept = self._records.get(record.session_id)
-            if kept is None or kept[0].generation <= record.generation:
+            known = None if kept is None else kept[0]
+            if known is None or known.version < record.version or (known.version, known.owner) == (record.version, record.owner):
                 self._keep(record)
+            elif known.version > record.version:
+                superseded.append(record.session_id)
+        return superseded
 
     async def get(self, session_id: bytes) -> SessionRecord | None:
         """See `SessionStore.get`."""
@@ -73,15 +78,17 @@ class MemoryStore:
         """See `SessionStore.advance`."""
         self._expire()
         kept = self._records.get(record.session_id)
-        if kept is None or kept[0].generation != before:
+        if kept is None or kept[0].version != before:
             return False
         self._keep(record)
         return True
 
-    async def remove(self, session_ids: Iterable[bytes]) -> None:
+    async def remove(self, records: Iterable[SessionRecord]) -> None:
         """See `SessionStore.remove`."""
-        for session_id in session_ids:
-            self._drop(session_id)
+        for record in records:
+            kept = self._records.get(record.session_id)
+            if kept is not None and kept[0].owner == record.owner:
+                self._drop(record.session_id)
 
     def _keep(self, record: SessionRecord) -> None:
         self._drop(record.session_id)

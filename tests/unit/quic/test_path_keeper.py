@@ -216,7 +216,7 @@ def test_refused_resumptions_are_not_tried_for_ever() -> None:
 def test_a_resumption_that_is_refused_for_good_ends_the_session_at_once() -> None:
     world, client, _ = open_call()
     client.speak()
-    refused = refuse_resumes(world, ErrorCode.GOING_AWAY, 1000)
+    refused = refuse_resumes(world, ErrorCode.SESSION_UNKNOWN, 1000)
     world.run(1.0)
     client.mute |= {"a2b", "b2a"}
     world.run(3.0)
@@ -224,7 +224,7 @@ def test_a_resumption_that_is_refused_for_good_ends_the_session_at_once() -> Non
     world.run(5.0)
     assert len(refused) == 1
     ((_, closed),) = client.seen(events.Closed)
-    assert (closed.code, closed.remote) == (ErrorCode.GOING_AWAY, True)
+    assert (closed.code, closed.remote) == (ErrorCode.SESSION_UNKNOWN, True)
 
 
 def test_late_datagrams_of_the_old_connection_change_nothing_after_the_resume() -> None:

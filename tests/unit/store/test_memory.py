@@ -1,4 +1,4 @@
-"""The store in memory: what is kept, for how long, how much, and which write wins."""
+"""The store in memory: what is kept, for how long and how much. What it shares with other stores is in `test_record_in_stores`."""
 
 from __future__ import annotations
 
@@ -33,22 +33,6 @@ async def test_a_record_is_kept_for_its_time_from_the_last_writing_on() -> None:
     assert store.size == 0
 
 
-async def test_an_older_generation_changes_nothing() -> None:
-    store = MemoryStore()
-    await store.put([record(1, 3)])
-    await store.put([record(1, 2, b"old")])
-    assert await store.get(record(1).session_id) == record(1, 3)
-
-
-async def test_only_one_of_two_servers_advances_a_generation() -> None:
-    store = MemoryStore()
-    await store.put([record(1, 3)])
-    assert await store.advance(record(1, 4, b"first"), before=3)
-    assert not await store.advance(record(1, 4, b"second"), before=3)
-    assert not await store.advance(record(9, 1), before=0)
-    assert await store.get(record(1).session_id) == record(1, 4, b"first")
-
-
 async def test_number_and_bytes_are_bounded_and_the_oldest_goes() -> None:
     store = MemoryStore(max_sessions=3)
     for number in range(5):
@@ -65,7 +49,7 @@ async def test_number_and_bytes_are_bounded_and_the_oldest_goes() -> None:
 async def test_what_is_removed_is_gone_and_what_was_not_there_does_no_harm() -> None:
     store = MemoryStore()
     await store.put([record(1), record(2)])
-    await store.remove([record(1).session_id, bytes(16)])
+    await store.remove([record(1), record(9)])
     assert await store.get(record(1).session_id) is None
     assert len(store) == 1
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from voicestream.store import MemoryStore, SessionRecord, StoreWriter
 
 
@@ -13,12 +15,12 @@ class Failing(MemoryStore):
     failures = 0
     calls = 0
 
-    async def put(self, records: Iterable[SessionRecord]) -> None:
+    async def put(self, records: Iterable[SessionRecord]) -> list[bytes]:
         self.calls += 1
         if self.failures:
             self.failures -= 1
             raise ConnectionError("not now")
-        await super().put(records)
+        return await super().put(records)
 
 
 def record(number: int, processed_pts: int = 0) -> SessionRecord:
@@ -64,3 +66,40 @@ async def test_a_session_that_is_over_is_not_written_again() -> None:
     writer.forget(record(1).session_id)
     await writer.flush()
     assert len(store) == 0
+
+
+async def test_what_has_not_changed_is_not_written_but_when_asked() -> None:
+    store = Failing()
+    writer = StoreWriter(store)
+    for again in (False, False, True):
+        writer.note(record(1), again=again)
+        await writer.flush()
+    assert store.calls == 2
+
+
+async def test_a_session_that_another_server_has_taken_is_told_and_left_to_it() -> None:
+    store = Failing()
+    lost: list[bytes] = []
+    writer = StoreWriter(store, on_superseded=lost.append)
+    mine = SessionRecord(session_id=bytes(16), owner=b"a")
+    writer.note(mine)
+    await writer.flush()
+    theirs = SessionRecord(session_id=bytes(16), owner=b"b", generation=1)
+    assert await store.advance(theirs, before=0)
+    writer.note(mine, again=True)
+    await writer.flush()
+    assert lost == [bytes(16)]
+    writer.forget(bytes(16))
+    await writer.flush()
+    assert await store.get(bytes(16)) == theirs
+
+
+async def test_a_store_that_fails_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    store = Failing()
+    store.failures = 5
+    writer = StoreWriter(store)
+    writer.note(record(1))
+    for _ in range(5):
+        await writer.flush()
+    assert writer.failures == 5
+    assert len(caplog.records) == 1

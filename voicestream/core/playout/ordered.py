@@ -87,6 +87,11 @@ class OrderedReader:
         self._now = float("-inf")
         self._finish_seen = float("-inf")
 
+    def start_at(self, pts: int) -> None:
+        """What lies before `pts` has been read elsewhere, what follows it has not: it is waited for. Before the first `insert`."""
+        self._next = pts
+        self._silent = False
+
     def insert(self, frame: MediaFrame, now: float) -> None:
         """Take a frame that arrived at `now` (monotonic seconds)."""
         account = self.account
