@@ -22,7 +22,7 @@ async def stores(request: pytest.FixtureRequest) -> AsyncIterator[tuple[SessionS
     if not has_redis():
         pytest.skip("no redis-server, or no redis-py")
     async with RedisServer() as server:
-        one, other = RedisStore(server.url), RedisStore(server.url)
+        one, other = RedisStore(server.url, timeout=10), RedisStore(server.url, timeout=10)
         yield one, other
         await one.aclose()
         await other.aclose()

@@ -33,7 +33,7 @@ async def server() -> AsyncIterator[RedisServer]:
 
 @needs_redis
 async def test_a_record_expires_and_each_writing_gives_it_its_whole_time(server: RedisServer) -> None:
-    store = RedisStore(server.url, ttl=30)
+    store = RedisStore(server.url, ttl=30, timeout=10)
     await store.put([record(1)])
     redis = store._redis
     key = f"voicestream:session:{record(1).session_id.hex()}"
@@ -70,7 +70,7 @@ async def test_a_redis_that_does_not_answer_costs_its_timeout_once_then_nothing_
 @needs_redis
 async def test_pauses_double_up_to_five_seconds_and_begin_anew_after_an_answer(server: RedisServer) -> None:
     clock = Clock()
-    store = RedisStore(server.url, timeout=0.5, clock=clock)
+    store = RedisStore(server.url, timeout=10, clock=clock)
     await server.stop()
     pauses = []
     for _ in range(7):
@@ -91,7 +91,7 @@ async def test_pauses_double_up_to_five_seconds_and_begin_anew_after_an_answer(s
 @needs_redis
 async def test_a_full_redis_is_an_error_that_names_it_and_what_was_there_stays(server: RedisServer) -> None:
     clock = Clock()
-    store = RedisStore(server.url, clock=clock)
+    store = RedisStore(server.url, timeout=10, clock=clock)
     await store.put([record(1, b"first")])
     with pytest.raises(StoreError, match="OutOfMemory"):
         await store.put([record(number, bytes(65536)) for number in range(2, 200)])
@@ -112,7 +112,7 @@ async def test_a_full_redis_is_an_error_that_names_it_and_what_was_there_stays(s
     ],
 )
 async def test_a_value_that_is_no_record_is_none_and_is_written_over(server: RedisServer, garbage: tuple[str, ...]) -> None:
-    store = RedisStore(server.url)
+    store = RedisStore(server.url, timeout=10)
     command, *rest = garbage
     await store._redis.execute_command(command, f"voicestream:session:{record(1).session_id.hex()}", *rest)
     assert await store.get(record(1).session_id) is None
@@ -141,7 +141,7 @@ async def test_a_server_that_speaks_something_else_is_a_store_error() -> None:
 @needs_redis
 async def test_a_large_batch_goes_in_pieces_and_what_failed_comes_with_the_next_one_also_into_an_empty_redis(server: RedisServer) -> None:
     clock = Clock()
-    store = RedisStore(server.url, clock=clock)
+    store = RedisStore(server.url, timeout=10, clock=clock)
     writer = StoreWriter(store)
     for number in range(1000):
         writer.note(record(number, b"x" * 100))
