@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from voicestream import call_files
 from voicestream.call_events import CallEvent, Events, encode_event
+from voicestream.call_facts import CallFacts
 from voicestream.call_frames import AudioBlock
 from voicestream.call_options import CallInfo
 from voicestream.call_stats import CallStats, collect_stats
@@ -27,7 +28,7 @@ __all__ = ["Call"]
 SECONDS_PER_UNIT: Final = PTS_UNIT_MS / 1000
 
 
-class Call:
+class Call(CallFacts):
     """A conversation with the far end. `connect` and `serve` make it; use it in one task or in several.
 
     `send_nowait`, `read` and `stats` may be called from any thread, all else from the loop's. Everything that a call
@@ -47,10 +48,10 @@ class Call:
     `finish` raise `CallClosedOK` or `CallClosedError`; only a `finish` that was answered before gives its answer again.
     """
 
-    __slots__ = ("_info", "_parts")
+    __slots__ = ("_parts",)
 
     def __init__(self, info: CallInfo, parts: CallParts) -> None:
-        self._info = info
+        super().__init__(info)
         self._parts = parts
 
     def __repr__(self) -> str:
@@ -65,31 +66,6 @@ class Call:
         await self.close()
 
     # What is known of the call
-
-    @property
-    def session_id(self) -> str:
-        """Name of the session, 32 hexadecimal digits."""
-        return self._info.session_id.hex()
-
-    @property
-    def authority(self) -> str:
-        """Host and port that the client called."""
-        return self._info.authority
-
-    @property
-    def path(self) -> str:
-        """Path that the client called, with its query."""
-        return self._info.path
-
-    @property
-    def metadata(self) -> bytes:
-        """What the far end gave as ``metadata``."""
-        return self._info.metadata
-
-    @property
-    def remote_address(self) -> tuple[str, int]:
-        """Host and port of the far end."""
-        return self._info.remote_address
 
     @property
     def audio(self) -> AudioConfig:
@@ -116,14 +92,6 @@ class Call:
             StateError: It is counted already.
         """
         self._parts.report_to(figures)
-
-    @property
-    def continued(self) -> bool:
-        """Whether this call has begun at another server, which is gone or has passed it on.
-
-        `context` and `processed_through` are what the application has left there; ordered reading (`frames`) goes on after that.
-        """
-        return self._info.continued
 
     # What the application keeps with the session
 
