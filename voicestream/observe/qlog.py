@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Final, Literal
 
-__all__ = ["EVENT_SCHEMA", "NAMESPACE", "SUFFIX", "encode_event", "encode_header", "read_trace"]
+__all__ = ["EVENT_SCHEMA", "NAMESPACE", "SUFFIX", "encode_event", "encode_header", "parse_trace", "read_trace"]
 
 FILE_SCHEMA: Final = "urn:ietf:params:qlog:file:sequential"
 SERIALIZATION: Final = "application/qlog+json-seq"
@@ -80,12 +80,21 @@ def read_trace(path: str | PathLike[str]) -> tuple[dict[str, Any], list[dict[str
         ValueError: It is no JSON text sequence.
     """
     with open(path, "rb") as file:
-        parts = file.read().split(_START)
+        return parse_trace(file.read(), str(path))
+
+
+def parse_trace(data: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The same of a file's bytes; `name` is for the message.
+
+    Raises:
+        ValueError: It is no JSON text sequence.
+    """
+    parts = data.split(_START)
     if len(parts) < 2 or parts[0]:
-        raise ValueError(f"{path} is not a JSON text sequence")
+        raise ValueError(f"{name} is not a JSON text sequence")
     if not parts[-1].endswith(b"\n"):
         parts.pop()
     records = [json.loads(part) for part in parts[1:]]
     if not records:
-        raise ValueError(f"{path} holds no record")
+        raise ValueError(f"{name} holds no record")
     return records[0], records[1:]
