@@ -8,13 +8,15 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu build clean
+.PHONY: help demo test lint types coverage fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
 	@echo "make test             lint, types, coverage of the wire layer, all tests"
 	@echo "make lint             ruff and mypy"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
+	@echo "make fuzz SECONDS=n [SEED=n]  the same and each decoder, guided by coverage (atheris)"
+	@echo "make soak [SECONDS=n] [SEED=n]  twenty calls over paths that break: memory, tasks, descriptors, lag"
 	@echo "make bench-sim [BENCH='--seeds 1-3 --traces DIR --jobs n CASE ...']  calls in virtual time beside their bars; writes bench-sim/"
 	@echo "make bench-bounds [BOUNDS=--write]  what its short selection reaches, beside the bounds that the tests hold"
 	@echo "make bench-recovery [RECOVERY='--seeds 1-3 --seconds 60']  what mends the losses, by tool, and its bars, in virtual time"
@@ -48,8 +50,19 @@ test: lint coverage
 
 INPUTS ?= 200000
 SEED ?= 1
+# With SECONDS: guided by coverage, each decoder and session; what is found is kept where the tests take it. A fresh seed each time.
+FUZZ_SEED = $(if $(filter command environment,$(firstword $(origin SEED))),--seed $(SEED))
 fuzz: $(READY)
+ifdef SECONDS
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]' \
+		|| echo "atheris cannot be had here"
+	$(BIN)/python -m voicestream.testing.fuzz_guided --seconds $(SECONDS) $(FUZZ_SEED) --keep tests/fuzz_inputs
+else
 	$(BIN)/python -m voicestream.testing.fuzz --inputs $(INPUTS) --seed $(SEED)
+endif
+
+soak: $(READY)
+	$(BIN)/python -m voicestream.testing.soak --seconds $(or $(SECONDS),1800) --seed $(SEED)
 
 BENCH ?=
 bench-sim: $(READY)

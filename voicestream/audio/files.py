@@ -100,7 +100,7 @@ def load_wav(path: Path) -> WavAudio:
             form, data = _read_chunks(file, name)
     except OSError as error:
         raise AudioError(f"{name} cannot be read: {error.strerror or error}") from error
-    pcm = _samples(form, data)
+    pcm = _samples(form, data, name)
     if not len(pcm):
         raise AudioError(f"{name} holds no audio")
     return WavAudio(pcm=pcm, sample_rate_hz=form.sample_rate_hz)
@@ -159,12 +159,15 @@ def _parse_format(body: bytes, name: str) -> _Format:
     return _Format(kind, channels, rate, bits)
 
 
-def _samples(form: _Format, data: bytes) -> NDArray[np.float32]:
+def _samples(form: _Format, data: bytes, name: str) -> NDArray[np.float32]:
     """float32 of shape (n,) or (n, channels); a last incomplete sample is dropped."""
     width = form.bits // 8 * form.channels
     data = data[: len(data) // width * width]
     if form.kind == _FORMAT_FLOAT:
-        values = np.frombuffer(data, dtype=f"<f{form.bits // 8}").astype(np.float32)
+        with np.errstate(all="ignore"):
+            values = np.frombuffer(data, dtype=f"<f{form.bits // 8}").astype(np.float32)
+        if not np.isfinite(values).all():
+            raise AudioError(f"{name} is not a usable WAV file: some of its samples are no numbers")
     elif form.kind in (_FORMAT_ALAW, _FORMAT_ULAW):
         decode = alaw_decode if form.kind == _FORMAT_ALAW else ulaw_decode
         values = decode(data).astype(np.float32) / np.float32(32768.0)

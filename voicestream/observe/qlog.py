@@ -94,7 +94,12 @@ def parse_trace(data: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, 
         raise ValueError(f"{name} is not a JSON text sequence")
     if not parts[-1].endswith(b"\n"):
         parts.pop()
-    records = [json.loads(part) for part in parts[1:]]
+    try:
+        records = [json.loads(part) for part in parts[1:]]
+    except RecursionError:
+        raise ValueError(f"{name} holds a record that is nested too deeply") from None
     if not records:
         raise ValueError(f"{name} holds no record")
+    if not all(isinstance(record, dict) for record in records):
+        raise ValueError(f"{name} holds a record that is no object")
     return records[0], records[1:]

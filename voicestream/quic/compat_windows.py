@@ -1,12 +1,16 @@
-"""Flow control windows that follow what was delivered.
+"""Flow control windows that follow what was delivered, and an idle timeout that is one.
 
 aioquic doubles a window whenever the highest offset seen has passed half of it, gaps included. A peer that sends one byte at each limit
 thus has it allocate without bound; here the bound is `Windows`.
+
+It also waits three probe timeouts for a dead path, however long these are; a path that was stuck for seconds makes them tens of seconds,
+and the connection with all that it holds outlives its far end by minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from aioquic.quic import events
 from aioquic.quic.configuration import QuicConfiguration
@@ -19,6 +23,9 @@ from aioquic.quic.stream import QuicStream
 from voicestream.quic.values import Windows
 
 __all__ = ["WindowedQuic"]
+
+LONGEST_PROBES: Final = 6.0
+"""Seconds that three probe timeouts may hold up an idle timeout that is shorter."""
 
 
 class WindowedQuic(QuicConnection):
@@ -48,6 +55,12 @@ class WindowedQuic(QuicConnection):
                 self._voice_delivered += receiver.highest_offset - receiver.starting_offset()
 
     # What aioquic calls.
+
+    def _idle_timeout(self) -> float:
+        said = self._configuration.idle_timeout
+        if self._remote_max_idle_timeout is not None:
+            said = min(said, self._remote_max_idle_timeout)
+        return max(said, min(LONGEST_PROBES, 3 * self._loss.get_probe_timeout()))
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         window = self._voice_windows.connection

@@ -6,10 +6,11 @@
 * ``fake_codec.FakeCodec``: packets that tell which frame they are.
 * ``strategies``: hypothesis strategies for every value on the wire (needs ``voicestream[testing]``).
 * ``python -m voicestream.testing.barge_in``: interruptions at random, and how soon and how exactly they work.
-* ``python -m voicestream.testing.fuzz``: hostile input in every state.
+* ``python -m voicestream.testing.fuzz``: hostile input in every state; ``fuzz_guided``: the same and each decoder, guided by coverage.
+* ``python -m voicestream.testing.soak``: twenty real calls for a long time, and what they leave behind.
 * ``python -m voicestream.testing.bench``: rate control on shared and changing links, with competitors, measured against bars.
 
-The last six are not imported from here, so that using a link loads neither QUIC nor hypothesis.
+The last seven are not imported from here, so that using a link loads neither QUIC nor hypothesis.
 """
 
 from __future__ import annotations

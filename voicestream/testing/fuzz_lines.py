@@ -62,12 +62,12 @@ class LineWatch:
 
     def run(self, act: Callable[[bytes], None], data: bytes) -> bool:
         """Give one input; returns whether it has reached a line that none before it has."""
-        before = self.count
+        before, tracer = self.count, sys.gettrace()
         sys.settrace(self._enter)
         try:
             act(data)
         finally:
-            sys.settrace(None)
+            sys.settrace(tracer)
         return self.count > before
 
     @property

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from voicestream import wire
 from voicestream.audio.files import _read_chunks, _samples
 from voicestream.codepoints import CodecId
@@ -163,9 +165,12 @@ def _traces(data: bytes) -> None:
 def _wav(data: bytes) -> None:
     try:
         form, samples = _read_chunks(io.BytesIO(data), "a.wav")
-        _samples(form, samples)
+        with np.errstate(all="raise"):
+            pcm = _samples(form, samples, "a.wav")
     except AudioError:
         return
+    if not np.isfinite(pcm).all():
+        raise FuzzFailure("samples that are no numbers")
 
 
 def _uris(data: bytes) -> None:

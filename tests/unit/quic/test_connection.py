@@ -204,6 +204,22 @@ def test_late_packets_are_answered_with_the_goodbye_ever_more_rarely(world: Any)
     assert endpoint.connection.next_event().reason == "over"
 
 
+def test_an_idle_timeout_is_one_also_where_answers_were_late(make_world: Any) -> None:
+    world = make_world(limits=Limits(idle_timeout=8))
+    endpoint, server_side = world.connect()
+    for connection in (endpoint.connection, server_side):
+        # A path that was stuck for long: probe timeouts of more than 60 s.
+        connection._quic._loss._rtt_smoothed = 15.0
+        connection._quic._loss._rtt_variance = 15.0
+        assert connection._quic._loss.get_probe_timeout() > 60
+    endpoint.connection.session.out_datagrams.append(b"the last that is heard")
+    world.run(0.1)
+    world.keep = lambda data, source, target: False
+    world.run(8.5)
+    assert endpoint.connection.is_terminated
+    assert server_side.is_terminated
+
+
 def test_the_silence_of_the_far_end_ends_in_an_idle_timeout(make_world: Any) -> None:
     world = make_world(limits=Limits(idle_timeout=3))
     endpoint, server_side = world.connect()
