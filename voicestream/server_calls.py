@@ -151,10 +151,14 @@ class ServerCalls:
                 if clock() - sampled_at >= SAMPLE_INTERVAL:
                     sampled_at = clock()
                     figures.sample()
+            self._look()
             began = clock()
-            for reception in list(self._receptions):
-                if (link := self._links.get(reception.link)) is not None:
-                    reception.look(link.connection)
+
+    def _look(self) -> None:
+        """A function of its own, so that no name of it keeps the last call alive while none goes on."""
+        for reception in list(self._receptions):
+            if (link := self._links.get(reception.link)) is not None:
+                reception.look(link.connection)
 
     async def _end_writing(self) -> None:
         if self._writing is None or self._shared is None:

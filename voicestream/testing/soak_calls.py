@@ -74,7 +74,7 @@ class Callers:
         await asyncio.sleep(index * 0.05)
         while (left := until - clock()) > 1.0:
             kind = self.rng.choice((*KINDS, "pcm" if index < 3 else "echo"))
-            relay = await SoakRelay(self.server, random.Random(self.rng.getrandbits(32))).open()
+            relay = SoakRelay(self.server, random.Random(self.rng.getrandbits(32)))
             weather = asyncio.create_task(self._weather(relay, kind))
             try:
                 self.endings[f"{kind}: {await self._call(relay, kind, min(left, self.rng.uniform(10, 60)))}"] += 1
@@ -97,7 +97,7 @@ class Callers:
                 await asyncio.sleep(self.rng.choice((0.5, 2.0, 6.0)))
                 relay.broken = False
             elif choice < 0.6:
-                await relay.rebind()
+                relay.rebind()
 
     async def _call(self, relay: SoakRelay, kind: str, seconds: float) -> str:
         uri = f"voicestream://127.0.0.1:{relay.port}/{kind}"

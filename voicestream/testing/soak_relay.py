@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import socket
+from collections.abc import Iterator
 from typing import Any
 
 from voicestream.testing.link import Link
@@ -12,6 +15,7 @@ from voicestream.testing.profile import LinkProfile
 __all__ = ["SoakRelay", "random_profile"]
 
 _HEADERS = 28
+_MAX_FLOWS = 8
 
 
 def random_profile(rng: random.Random) -> LinkProfile:
@@ -26,20 +30,8 @@ def random_profile(rng: random.Random) -> LinkProfile:
     )
 
 
-class _Port(asyncio.DatagramProtocol):
-    def __init__(self, relay: SoakRelay, way: str) -> None:
-        self._relay = relay
-        self._way = way
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        self._relay.received(self._way, data, addr)
-
-    def error_received(self, exc: Exception) -> None:
-        """An end that has closed its socket; to the other it is as if packets were lost."""
-
-
 class SoakRelay:
-    """Between one client, which calls `port`, and a server.
+    """Between one client, which calls `port`, and a server; each socket of the client's has one before the server, as at a NAT.
 
     Args:
         server: Its host and port.
@@ -51,30 +43,28 @@ class SoakRelay:
     """
 
     def __init__(self, server: tuple[str, int], rng: random.Random) -> None:
-        self.port = 0
         self.broken = False
         self._server = server
         self._rng = rng
         self._links: dict[str, Link] = {}
-        self._client: Any = None
-        self._near: asyncio.DatagramTransport | None = None
-        self._far: asyncio.DatagramTransport | None = None
+        self._near = self._socket()
+        self._flows: dict[Any, socket.socket] = {}
+        self._near.bind(("127.0.0.1", 0))
+        self.port = self._near.getsockname()[1]
+        asyncio.get_running_loop().add_reader(self._near, self._from_client)
         self.change(LinkProfile(delay_ms=10))
 
-    async def open(self) -> SoakRelay:
-        """Open the sockets; returns itself."""
-        loop = asyncio.get_running_loop()
-        self._near, _ = await loop.create_datagram_endpoint(lambda: _Port(self, "up"), local_addr=("127.0.0.1", 0))
-        self.port = self._near.get_extra_info("sockname")[1]
-        await self.rebind()
-        return self
+    @staticmethod
+    def _socket() -> socket.socket:
+        found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        found.setblocking(False)
+        return found
 
-    async def rebind(self) -> None:
-        """Stand before the server with another port from now on."""
-        old = self._far
-        self._far, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: _Port(self, "down"), remote_addr=self._server)
-        if old is not None:
-            old.close()
+    def rebind(self) -> None:
+        """Stand before the server with other ports from now on."""
+        flows, self._flows = self._flows, {}
+        for far in flows.values():
+            self._drop(far)
 
     def change(self, profile: LinkProfile) -> None:
         """Packets go through links of this kind from now on."""
@@ -83,25 +73,56 @@ class SoakRelay:
 
     def close(self) -> None:
         """Close the sockets."""
-        for socket in (self._near, self._far):
-            if socket is not None:
-                socket.close()
+        self.broken = True
+        self.rebind()
+        self._drop(self._near)
 
-    def received(self, way: str, data: bytes, address: Any) -> None:
-        """A packet comes in."""
-        if way == "up":
-            self._client = address
+    @staticmethod
+    def _drop(one: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(one)
+        one.close()
+
+    def _from_client(self) -> None:
+        for data, client in _packets(self._near):
+            far = self._flows.get(client) or self._open(client)
+            self._carry("up", far, data, None)
+
+    def _open(self, client: Any) -> socket.socket:
+        if len(self._flows) >= _MAX_FLOWS:
+            self._drop(self._flows.pop(next(iter(self._flows))))
+        far = self._flows[client] = self._socket()
+        far.connect(self._server)
+        asyncio.get_running_loop().add_reader(far, self._from_server, far, client)
+        return far
+
+    def _from_server(self, far: socket.socket, client: Any) -> None:
+        for data, _ in _packets(far):
+            self._carry("down", self._near, data, client)
+
+    def _carry(self, way: str, out: socket.socket, data: bytes, to: Any) -> None:
         if self.broken:
             return
         loop = asyncio.get_running_loop()
         for at in self._links[way].send(loop.time(), len(data) + _HEADERS):
-            loop.call_at(at, self._deliver, way, data)
+            loop.call_at(at, self._deliver, out, data, to)
 
-    def _deliver(self, way: str, data: bytes) -> None:
-        socket = self._far if way == "up" else self._near
-        if socket is None or socket.is_closing() or self.broken:
+    def _deliver(self, out: socket.socket, data: bytes, to: Any) -> None:
+        if self.broken:
             return
-        if way == "up":
-            socket.sendto(data)
-        elif self._client is not None:
-            socket.sendto(data, self._client)
+        # A full buffer, a far end that has closed its socket, a socket that was closed meanwhile: to the ends it is a loss.
+        with contextlib.suppress(OSError):
+            if to is None:
+                out.send(data)
+            else:
+                out.sendto(data, to)
+
+
+def _packets(one: socket.socket) -> Iterator[tuple[bytes, Any]]:
+    """What has come."""
+    for _ in range(50):
+        try:
+            yield one.recvfrom(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            continue  # an ICMP answer
