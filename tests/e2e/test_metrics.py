@@ -60,10 +60,10 @@ async def test_calls_are_counted_while_they_go_on_and_after_their_end(serve) -> 
             during = await look("state")
             frames = (await look("fate"))["frames_total", "received"]
             assert during["calls", "connected"] == during["calls_opened_total", ""] == 1
-            assert frames > 30
+            assert frames >= 15  # of 20 to 60 ms
             for sampled in ("rtt_seconds_count", "path_delay_seconds_count", "mouth_to_ear_seconds_count", "loop_lag_seconds_count"):
                 assert during[sampled, ""] >= 1, sampled
-            assert figures.snapshot().numbers["frames", "sent"] >= 59
+            assert figures.snapshot().numbers["frames", "sent"] >= 15
             await call.close(ErrorCode.NO_ERROR, "done")
         for _ in range(100):
             if not loopback.server.calls:
