@@ -84,6 +84,8 @@ class Journal:
                 redundancy_share=f"{recovery.redundancy_share:.3f}",
                 resumes=numbers.resumes,
                 rtt_ms=numbers.rtt_ms,
+                mouth_to_ear_p95_ms=numbers.latency.mouth_to_ear.p95_ms,
+                turn_p95_ms=(numbers.latency.answer if self._role == "server" else numbers.latency.turn).p95_ms,
                 loss_share=f"{numbers.loss_share:.4f}",
             ),
         )
