@@ -159,7 +159,9 @@ class Limits:
         max_event_streams: Events of the peer that may be under way at once, 1 to 1000.
         events_per_second: Events a second that this side takes, in the mean over ten seconds, 1 to 10000.
         messages_per_second: Control messages a second that this side takes, likewise, 1 to 10000.
-        datagrams_per_second: Datagrams a second that this side takes, likewise, 200 to 100000; a call sends about 100.
+        datagrams_per_second: Datagrams a second that this side takes, in the mean over two seconds, 200 to 100000; a call sends about
+            100. One with many frames counts for half as many datagrams.
+        packets_per_second: Packets a second of one connection that a server looks at, likewise, 200 to 1000000; others are dropped.
         early_datagrams: Datagrams kept by a client until ACCEPT has come, 0 to 1000.
         undelivered_events: Events kept for an application that does not fetch them, 1 to 10000; the oldest is dropped and counted.
         max_sessions: Sessions of one server, 1 to 1000000.
@@ -178,6 +180,7 @@ class Limits:
     events_per_second: int = 200
     messages_per_second: int = 200
     datagrams_per_second: int = 1000
+    packets_per_second: int = 1000
     early_datagrams: int = 64
     undelivered_events: int = 1000
     max_sessions: int = 1000
@@ -197,6 +200,7 @@ class Limits:
         _require(0 <= self.early_datagrams <= 1000, f"early_datagrams must be 0 to 1000, not {self.early_datagrams}")
         _require(1 <= self.undelivered_events <= 10000, f"undelivered_events must be 1 to 10000, not {self.undelivered_events}")
         _require(200 <= self.datagrams_per_second <= 100000, f"datagrams_per_second must be 200 to 100000, not {self.datagrams_per_second}")
+        _require(200 <= self.packets_per_second <= 1000000, f"packets_per_second must be 200 to 1000000, not {self.packets_per_second}")
         for name in ("max_sessions", "max_sessions_per_address", "max_handshakes", "max_handshakes_per_address", "retry_above"):
             value, least = getattr(self, name), int(name != "retry_above")
             _require(least <= value <= 1000000, f"{name} must be {least} to 1000000, not {value}")

@@ -16,6 +16,7 @@ from aioquic.quic.packet import QuicErrorCode, QuicProtocolVersion, encode_quic_
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
+from voicestream.core.rate_limit import RateLimit
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.configuration import ServerTls, server_configuration, windows_for
 from voicestream.quic.connection import Connection
@@ -31,6 +32,9 @@ __all__ = ["EndpointStats", "ServerEndpoint"]
 VERSIONS: Final = (QuicProtocolVersion.VERSION_1,)
 MIN_INITIAL: Final = 1200
 """Bytes of the smallest UDP payload that may open a connection (RFC 9000 section 14.1)."""
+
+PACKET_BURST: Final = 2.0
+"""Seconds' worth of packets that a connection may bring at once."""
 
 MAX_REPLIES: Final = 256
 MAX_GOODBYES: Final = 16384
@@ -52,6 +56,7 @@ class EndpointStats:
         negotiated: Version Negotiation packets sent.
         retried: Retry packets sent.
         late: Packets for connections that are over.
+        unread: Packets that were dropped because their connection brought too many.
     """
 
     accepted: int = 0
@@ -60,15 +65,17 @@ class EndpointStats:
     negotiated: int = 0
     retried: int = 0
     late: int = 0
+    unread: int = 0
 
 
 class _Entry:
     """What the endpoint remembers of one connection beside it."""
 
-    __slots__ = ("host", "ids", "is_guest", "retired", "timer", "was_offered")
+    __slots__ = ("host", "ids", "is_guest", "packets", "retired", "timer", "was_offered")
 
-    def __init__(self, host: object) -> None:
+    def __init__(self, host: object, limits: Limits) -> None:
         self.host = host
+        self.packets = RateLimit(limits.packets_per_second, PACKET_BURST)
         self.ids: set[bytes] = set()
         self.retired: deque[bytes] = deque()
         self.timer: float | None = None
@@ -143,6 +150,9 @@ class ServerEndpoint:
             connection = self._stranger(preamble, data, addr, now)
             if connection is None:
                 return None
+        if not self._entries[connection].packets.allow(now):
+            self.stats.unread += 1  # no more of the machine for one client, whatever it sends; its QUIC will send less
+            return None
         connection.receive_datagram(data, addr, now)
         if connection.has_begun:
             self.stats.accepted += is_new
@@ -301,7 +311,7 @@ class ServerEndpoint:
             retry_source_id=ticket.retry_source_id,
         )
         connection = Connection(quic, self._new_session(), server="the server", handshake_timeout=self._limits.handshake_timeout)
-        entry = self._entries[connection] = _Entry(addr[0])
+        entry = self._entries[connection] = _Entry(addr[0], self._limits)
         self._doors.begun(entry.host)
         for cid in (preamble.destination_id, quic.host_cid):
             entry.ids.add(cid)

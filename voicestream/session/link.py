@@ -28,6 +28,12 @@ from voicestream.wire.sequence import ticks
 
 __all__ = ["Link"]
 
+BURST: Final = 2.0
+"""Seconds' worth of datagrams that may come at once: a network may hold them back for so long, or several times that at a call's pace."""
+
+WORK_PER_SECOND: Final = 600
+"""Frames other than coded ones that are acted on in a second, which may cost a fraction of a millisecond each; a lively call sends 300."""
+
 _MEDIA: Final = (frames.AudioFrame, frames.RetransmissionFrame)
 
 
@@ -39,7 +45,7 @@ class Link:
         keepalive: Watches for silence.
     """
 
-    __slots__ = ("_early", "_grease", "_hub", "_knocks", "_limit", "_planner", "_takers", "_tracks", "keepalive", "reports")
+    __slots__ = ("_early", "_grease", "_hub", "_knocks", "_limit", "_planner", "_takers", "_tracks", "_work", "keepalive", "reports")
 
     def __init__(self, hub: Hub, tracks: Tracks, planner: Planner, grease: Grease) -> None:
         self._hub = hub
@@ -47,7 +53,8 @@ class Link:
         self._planner = planner
         self._grease = grease
         self._early: deque[tuple[bytes, float]] = deque()
-        self._limit = RateLimit(hub.config.limits.datagrams_per_second)
+        self._limit = RateLimit(hub.config.limits.datagrams_per_second, BURST)
+        self._work = RateLimit(WORK_PER_SECOND, BURST)
         self._knocks = Knocks()
         self.reports = Reports()
         self.keepalive = Keepalive() if hub.lifecycle.role is Role.CLIENT else Keepalive(None)
@@ -64,7 +71,7 @@ class Link:
 
     def tighten(self, limits: Limits) -> None:
         """Other bounds hold from now on."""
-        self._limit = RateLimit(limits.datagrams_per_second)
+        self._limit = RateLimit(limits.datagrams_per_second, BURST)
 
     # In
 
@@ -80,11 +87,11 @@ class Link:
             return
         if state is not State.OPEN and state is not State.CONFIRMING:
             raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")  # VS-5.5-3
-        if not self._limit.allow(now):
-            raise ProtocolError(ErrorCode.LIMIT_EXCEEDED, "too many datagrams")
         counts.datagrams_received += 1
         counts.bytes_received += len(data)
         datagram = decode_datagram(data)
+        if not self._limit.allow(now, max(1, len(datagram.frames) // 2)):
+            raise ProtocolError(ErrorCode.LIMIT_EXCEEDED, "too many datagrams")
         reports = self.reports
         if not reports.arrived(datagram, len(data), now):
             return
@@ -94,6 +101,8 @@ class Link:
                 self._tracks.on_media(frame, now, send_time)
             elif isinstance(frame, frames.CopyFrame):
                 self._tracks.on_copy(frame, now, send_time)
+            elif not self._work.allow(now):
+                counts.frames_unused += 1  # each of these says what will be said again; a flood of them is not listened to
             elif isinstance(frame, frames.RepairFrame):
                 self._tracks.on_repair(frame, now, send_time)
             elif isinstance(frame, frames.ReportFrame):

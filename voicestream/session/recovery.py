@@ -9,6 +9,7 @@ from voicestream.codepoints import CodecId
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
+from voicestream.core.rate_limit import RateLimit
 from voicestream.core.recovery.budget import RedundancyBudget, Tool
 from voicestream.core.recovery.fec import Repair, RepairEncoder, Source, runs_of, window_of
 from voicestream.core.recovery.missing import MAX_PIECES
@@ -39,6 +40,9 @@ ASSUMED_RTT: Final = 0.1
 MAX_HOLE_UNITS: Final = 160
 """A longer hole (400 ms) is a break or a silence whose marks were lost; only its end is worth asking for."""
 
+LOOKED_AT_PER_SECOND: Final = 20000
+"""Frames that questions of the far end make us look at in a second: all that is kept of a call, ten times."""
+
 MAX_BREAK_UNITS: Final = 1600
 """What is asked for of a break, where everything is wanted in order (4 s): after a longer one the session is resumed."""
 
@@ -65,7 +69,7 @@ class Recovery:
         incoming: By track that this end receives.
     """
 
-    __slots__ = ("_hub", "_questions", "budget", "counts", "incoming", "outgoing")
+    __slots__ = ("_hub", "_looking", "_questions", "budget", "counts", "incoming", "outgoing")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -73,6 +77,7 @@ class Recovery:
         self.counts = RecoveryCounts()
         self.outgoing: dict[int, OutgoingRecovery] = {}
         self.incoming: dict[int, IncomingRecovery] = {}
+        self._looking = RateLimit(LOOKED_AT_PER_SECOND, 1.0)
         self._questions: dict[int, tuple[tuple[int, int], ...]] = {}
 
     def open(self, *, sent: Iterable[int], received: Iterable[int]) -> None:
@@ -186,15 +191,17 @@ class Recovery:
         self.outgoing[frame.track].resends.asked(self.asked(frame, next_pts, now), now, rtt or ASSUMED_RTT)
 
     def asked(self, frame: MissingFrame, next_pts: int, now: float) -> list[MediaFrame]:
-        """What is kept of the media that is asked for, oldest first."""
-        if not self.budget.share:
+        """What is kept of the media that is asked for, oldest first; nothing while the far end has us look for more than it can miss."""
+        if not self.budget.share or not self._looking.allow(now):
             return []
-        found: list[MediaFrame] = []
+        ranges: list[tuple[int, int]] = []
         for first16, units in frame.ranges:
             first = unwrap(first16, next_pts)
             if first < next_pts:
                 self._hub.record(now, "recovery:asked_by_peer", track=frame.track, pts=first, units=units)
-                found += self.outgoing[frame.track].retained.within(first, min(units, next_pts - first))
+                ranges.append((first, min(units, next_pts - first)))
+        found, looked = self.outgoing[frame.track].retained.among(ranges)
+        self._looking.spend(looked)
         return found
 
     def void(self, track: int) -> None:

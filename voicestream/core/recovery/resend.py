@@ -12,6 +12,9 @@ __all__ = ["ResendQueue"]
 MAX_WAITING: Final = 32
 """Frames that wait to be sent again; one more than that and the oldest, whose time is nearest, goes."""
 
+MAX_ASKED: Final = 128
+"""Frames of one question that are considered, the newest ones; the queue holds fewer."""
+
 MAX_REMEMBERED: Final = 256
 LEAST_INTERVAL: Final = 0.01
 DEADLINE: Final = 0.2
@@ -45,7 +48,7 @@ class ResendQueue:
 
     def asked(self, frames: list[MediaFrame], now: float, rtt: float) -> None:
         """The far end misses these. One that was sent again less than a round trip ago is still under way."""
-        for frame in frames:
+        for frame in frames[-MAX_ASKED:]:
             last = self._resent.get(frame.pts)
             if last is not None and now - last < max(LEAST_INTERVAL, rtt):
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from voicestream.media import MediaFrame
@@ -55,6 +56,26 @@ class RetainedMedia:
             if frame.pts < first + units:
                 found.append(frame)
         return found[::-1]
+
+    def among(self, ranges: Iterable[tuple[int, int]]) -> tuple[list[MediaFrame], int]:
+        """Frames that hold anything of these (first pts, units), oldest first and each once; and how many were looked at for it."""
+        wanted: list[tuple[int, int]] = []
+        for first, units in sorted(ranges):
+            if wanted and first <= wanted[-1][1]:
+                first, units = wanted[-1][0], max(wanted[-1][1], first + units) - wanted[-1][0]
+                wanted.pop()
+            wanted.append((first, first + units))
+        found: list[MediaFrame] = []
+        looked = 0
+        for frame, _ in reversed(self._frames):
+            while wanted and wanted[-1][0] >= frame.pts + frame.units:
+                wanted.pop()
+            if not wanted:
+                break
+            looked += 1
+            if frame.pts < wanted[-1][1]:
+                found.append(frame)
+        return found[::-1], looked
 
     def clear(self) -> None:
         """What was sent is void."""
