@@ -1,4 +1,4 @@
-"""Who may begin a handshake while many are under way: bounds in all and for each address, and Retry under load (section 15; T-FLOOD).
+"""Who may begin a handshake while many are under way: bounds in all and for each address, and Retry under load (section 15.1; VS-15-1).
 
 What a handshake costs a server before the far end has shown that it lives at its address is the business of whoever can forge
 addresses. So from some number of handshakes on each newcomer proves its address first: that costs the server one small packet and no

@@ -34,6 +34,9 @@ BURST: Final = 2.0
 WORK_PER_SECOND: Final = 600
 """Frames other than coded ones that are acted on in a second, which may cost a fraction of a millisecond each; a lively call sends 300."""
 
+REPAIR_WORK: Final = 4
+"""What a repair counts for among them."""
+
 _MEDIA: Final = (frames.AudioFrame, frames.RetransmissionFrame)
 
 
@@ -101,7 +104,7 @@ class Link:
                 self._tracks.on_media(frame, now, send_time)
             elif isinstance(frame, frames.CopyFrame):
                 self._tracks.on_copy(frame, now, send_time)
-            elif not self._work.allow(now):
+            elif not self._work.allow(now, REPAIR_WORK if isinstance(frame, frames.RepairFrame) else 1):
                 counts.frames_unused += 1  # each of these says what will be said again; a flood of them is not listened to
             elif isinstance(frame, frames.RepairFrame):
                 self._tracks.on_repair(frame, now, send_time)

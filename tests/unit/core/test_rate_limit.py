@@ -22,3 +22,21 @@ def test_rest_does_not_add_up_beyond_the_burst() -> None:
     limit = RateLimit(1)
     limit.allow(0.0)
     assert sum(limit.allow(1e6) for _ in range(100)) == 10
+
+
+def test_something_may_count_for_several_and_is_not_counted_when_it_is_too_much() -> None:
+    limit = RateLimit(10, window=2)
+    assert limit.allow(0.0, 15)
+    assert not limit.allow(0.0, 6)
+    assert limit.allow(0.0, 5)
+    assert not limit.allow(0.0)
+    assert limit.allow(1.0, 10)
+
+
+def test_what_has_been_done_already_is_made_up_for() -> None:
+    limit = RateLimit(10, window=1)
+    assert limit.allow(0.0)
+    limit.spend(39)
+    assert not limit.allow(2.9)
+    assert not limit.allow(3.05)
+    assert limit.allow(3.2)

@@ -349,3 +349,21 @@ def test_a_first_packet_that_begins_no_handshake_is_neither_answered_nor_held_ag
     assert endpoint.connection.is_up
     assert endpoint.connection.connect_error is None
     assert world.server.stats.accepted == 1
+
+
+def test_a_connection_that_brings_too_many_packets_is_not_looked_at_and_costs_no_other_anything(make_world: Any) -> None:
+    """T-PACKETS: what a client sends beyond its share is dropped unread."""
+    world = make_world(limits=Limits(packets_per_second=200))
+    _, loud = world.connect(address=("203.0.113.9", 1))
+    endpoint, quiet = world.connect()
+    packet = b"\x40" + next(iter(world.server._entries[loud].ids)) + bytes(40)
+    for _ in range(5000):
+        world.server.receive_datagram(packet, ("203.0.113.9", 1), world.now)
+    assert world.server.stats.unread >= 4600
+    endpoint.connection.session.out_datagrams.append(b"speech")
+    world.run(0.1)
+    assert quiet.session.datagrams == [b"speech"]
+    unread = world.server.stats.unread
+    world.run(2)
+    world.server.receive_datagram(packet, ("203.0.113.9", 1), world.now)
+    assert world.server.stats.unread == unread

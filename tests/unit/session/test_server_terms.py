@@ -82,7 +82,7 @@ def test_a_bound_of_the_rate_holds_for_both_ends_whatever_the_client_asks_for(ki
 
 
 def test_a_flood_of_datagrams_is_an_error_and_a_call_is_none(kit) -> None:
-    """T-FLOOD-DATAGRAMS: a call at its liveliest sends a tenth of what ends it."""
+    """T-DATAGRAMS: a call at its liveliest sends a tenth of what ends it."""
     pair = kit.Pair().open()
     pair.talk(20, size=100, units=4)
     assert not pair.server.is_closed

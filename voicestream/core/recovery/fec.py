@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from voicestream.core.recovery.gf256 import coefficient, divide, product, scale
+from voicestream.core.recovery.gf256 import coefficient, divide, product, row, scale
 
 __all__ = ["MAX_SOURCES", "Repair", "RepairDecoder", "RepairEncoder", "Source", "runs_of", "window_of"]
 
@@ -148,16 +148,13 @@ class _Equation:
         value = self.value << 8 * (size - self.size)
         self.value = value ^ product(other.value << 8 * (size - other.size), factor, size)
         self.size = size
+        times = row(factor)
         for term, weight in other.terms.items():
-            left = self.terms.get(term, 0) ^ _times(weight, factor)
+            left = self.terms.get(term, 0) ^ times[weight]
             if left:
                 self.terms[term] = left
             else:
                 self.terms.pop(term, None)
-
-
-def _times(weight: int, factor: int) -> int:
-    return scale(bytes((weight,)), factor)[0]
 
 
 class RepairDecoder:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["coefficient", "divide", "multiply", "product", "scale"]
+__all__ = ["coefficient", "divide", "multiply", "product", "row", "scale"]
 
 _POLYNOMIAL: Final = 0x11D
 _ORDER: Final = 255
@@ -41,6 +41,11 @@ def divide(a: int, b: int) -> int:
 
 
 _ROWS: Final = tuple(bytes(multiply(factor, value) for value in range(256)) for factor in range(256))
+
+
+def row(factor: int) -> bytes:
+    """Products of each element with `factor`."""
+    return _ROWS[factor]
 
 
 def scale(symbol: bytes, factor: int) -> bytes:

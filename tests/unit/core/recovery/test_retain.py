@@ -36,3 +36,23 @@ def test_bytes_and_frames_are_bounded() -> None:
     for i in range(5000):
         retained.add(media(8 * i, 1), 1.0)
     assert len(retained) == 200
+
+
+def test_several_ranges_are_looked_for_in_one_pass_and_give_each_frame_once() -> None:
+    retained = RetainedMedia(30)
+    for pts in (0, 8, 16, 40, 48, 56):
+        retained.add(media(pts), 1.0)
+    some = [(12, 5), (40, 1)], [(40, 1), (12, 2), (13, 9), (12, 5)], [(17, 20), (9, 1), (45, 3)], [(0, 1000), (0, 1000)]
+    for ranges in (*some, [], [(64, 8)]):
+        found, looked = retained.among(ranges)
+        assert [frame.pts for frame in found] == sorted({frame.pts for one in ranges for frame in retained.within(*one)})
+        assert looked <= 6
+
+
+def test_what_is_near_the_end_is_found_without_a_look_at_the_rest() -> None:
+    retained = RetainedMedia(30)
+    for n in range(1000):
+        retained.add(media(8 * n), 1.0)
+    found, looked = retained.among([(8 * 990, 8), (8 * 995, 16)])
+    assert [frame.pts for frame in found] == [8 * 990, 8 * 995, 8 * 996]
+    assert looked == 10
