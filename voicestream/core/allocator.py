@@ -145,8 +145,8 @@ def allocate(config: SessionConfig, *, wire_bps: float | None = None, wanted_bps
     return SendPlan(bitrate_bps=bitrate, frame_ms=frame_ms, bundle=bundle)
 
 
-def _fitting(config: SessionConfig, wire_bps: float, wanted: int) -> tuple[int, int, int]:
-    """(codec bitrate, frame_ms, bundle) that fit into so many bits per second on the wire."""
+def _fitting(config: SessionConfig, wire_bps: float, wanted: int, passing: bool = False) -> tuple[int, int, int]:
+    """(codec bitrate, frame_ms, bundle) that fit into so many bits per second on the wire; `passing`: for a moment."""
     least = config.rate.min_bitrate_bps
     steps = _steps(config.frame_ms)
     bitrate, frame_ms, bundle = least, config.frame_ms, 1
@@ -154,6 +154,7 @@ def _fitting(config: SessionConfig, wire_bps: float, wanted: int) -> tuple[int, 
         bitrate = int(min(wanted, wire_bps - headers_bps(frame_ms, bundle)))
         # The last step but one gives way to the floor mode later, for that one doubles the delay of a datagram.
         worth = BUNDLE_FLOOR_BPS if index == len(steps) - 2 else SPEECH_FLOOR_BPS
+        worth = least if passing and index == len(steps) - 2 else worth  # waiting for company makes a queue's delay longer still
         if bitrate >= min(wanted, max(worth, least)):
             break
     return max(bitrate, least), frame_ms, bundle
@@ -181,7 +182,7 @@ class Allocator:
     """
 
     __slots__ = (
-        "_config", "_floor_bps", "_least", "_length_at", "_low_since", "_memory", "_raised_at", "_rtt",
+        "_config", "_floor_bps", "_least", "_length_at", "_low_since", "_memory", "_passing", "_raised_at", "_rtt",
         "copies", "plan", "protection", "reason", "wanted_share",
     )  # fmt: skip
 
@@ -199,6 +200,7 @@ class Allocator:
         self._raised_at = float("-inf")
         self._length_at = float("-inf")
         self._low_since: float | None = None
+        self._passing = False
         self._protect(self._chosen(0.0, LOOKAHEAD))
 
     def protect(self, now: float, media_bps: float, *, loss: LossPattern, rtt: float | None, lookahead: float) -> bool:
@@ -259,32 +261,42 @@ class Allocator:
                 f"{choice.concealed:.1%} will be concealed"
             )
 
-    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0) -> bool:
+    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0, *, passing: bool = False) -> bool:
         """Choose bitrate and frames anew; whether the plan changed.
 
         Args:
             now: Monotonic seconds.
             audio_bps: Bits per second on the wire that the audio may use, headers included.
             carried_bps: What the path is known to carry at present. Less is sent while a queue drains, but that is no reason to pause.
+            passing: The rate is low for a moment only, while a queue drains: what follows is not measured by it.
         """
-        self._least.add(now, audio_bps)
-        plan, reason = self._steady(audio_bps, now)
+        if passing:
+            self._least.clear()
+            self._passing = True
+        else:
+            self._least.add(now, audio_bps)
+        plan, reason = self._steady(audio_bps, now, passing)
         paused = self._paused(audio_bps if self.plan.paused else max(audio_bps, carried_bps), now)
         if paused != plan.paused:
             plan, reason = dataclasses.replace(plan, paused=paused), "below the floor" if paused else "above the floor"
         if plan == self.plan:
             return False
-        if plan.bitrate_bps > self.plan.bitrate_bps:
+        if plan.bitrate_bps > self.plan.bitrate_bps and not passing:
             self._raised_at = now
-        if (plan.frame_ms, plan.bundle) != (self.plan.frame_ms, self.plan.bundle):
+        if (plan.frame_ms, plan.bundle) != (self.plan.frame_ms, self.plan.bundle) and not passing:
             self._length_at = now
         self.plan, self.reason = plan, reason
         return True
 
-    def _steady(self, audio_bps: float, now: float) -> tuple[SendPlan, str]:
+    def _steady(self, audio_bps: float, now: float, passing: bool) -> tuple[SendPlan, str]:
         """The new plan, or the old one where the difference is not worth a change; and why."""
         old, most = self.plan, self._config.rate.max_bitrate_bps
-        wanted = _fitting(self._config, audio_bps, most)
+        if self._passing and not passing:
+            self._passing = False
+            after = _fitting(self._config, SHORTEN_MARGIN * audio_bps, most)
+            if after[1] * after[2] < old.frame_ms * old.bundle:
+                return self._with(*after), "the queue is gone"
+        wanted = _fitting(self._config, audio_bps, most, passing)
         headers = headers_bps(old.frame_ms, old.bundle)
         if wanted[1] * wanted[2] > old.frame_ms * old.bundle:
             return self._with(*wanted), "too little for these frames"
@@ -292,7 +304,7 @@ class Allocator:
             least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
             return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
         lasting = self._least.value or audio_bps
-        if now - self._length_at >= SHORTEN_INTERVAL and old.frame_ms * old.bundle > self._config.frame_ms:
+        if not passing and now - self._length_at >= SHORTEN_INTERVAL and old.frame_ms * old.bundle > self._config.frame_ms:
             careful = _fitting(self._config, SHORTEN_MARGIN * lasting, most)
             if careful[1] * careful[2] < old.frame_ms * old.bundle:
                 return self._with(*careful), "room for shorter frames"
@@ -300,7 +312,7 @@ class Allocator:
         useful = most if old.bundle == 1 else min(most, SPEECH_FLOOR_BPS)
         bitrate = min(useful, int(lasting - headers))
         worth = bitrate >= RAISE_SHARE * old.bitrate_bps or bitrate == useful > old.bitrate_bps
-        if worth and now - self._raised_at >= RAISE_INTERVAL:
+        if worth and not passing and now - self._raised_at >= RAISE_INTERVAL:
             return dataclasses.replace(old, bitrate_bps=bitrate), "more rate"
         return old, ""
 

@@ -5,7 +5,6 @@ Numbers on the wire have 16 bits; both logs work with full ones and hold a bound
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,7 +15,7 @@ from voicestream.wire.datagram import Datagram
 from voicestream.wire.frame_values import PlayoutEntry, ReportFrame
 from voicestream.wire.sequence import tick_delta, ticks, unwrap
 
-__all__ = ["Arrival", "ArrivalLog", "Feedback", "ReportSchedule", "SentDatagram", "SentLog"]
+__all__ = ["Arrival", "ArrivalLog", "Feedback", "SentDatagram", "SentLog"]
 
 MAX_STATUSES: Final = 255
 """Statuses of one report; what lies further back stays unreported."""
@@ -120,139 +119,6 @@ class ArrivalLog:
         self._once_from = self._fresh_from
         self._fresh_from = self.newest + 1
         return ReportFrame(newest=self.newest & 0xFFFF, arrival=self._newest_tick, statuses=tuple(statuses), playout=playout)
-
-
-class ReportSchedule:
-    """When a report leaves, and what it may cost.
-
-    Reports ride on datagrams that leave anyway. Alone they leave when such a datagram is not in sight: every 100 ms while something
-    arrives that calls for them, and no later than 100 ms after it; at once where it is a keepalive, which nothing follows soon. Their
-    bytes are kept at 5 % of what they report on, as far as that allows; a report that rides is always better than one alone, which
-    costs a packet.
-
-    Attributes:
-        sent: Reports sent.
-        sent_bytes: Bytes of their frames, and of the headers of datagrams that carry nothing else.
-    """
-
-    RIDE_INTERVAL: Final = 0.05  # VS-9.1-2
-    LEAN_RIDE_INTERVAL: Final = 0.08
-    MAX_INTERVAL: Final = 0.1  # VS-9.1-1
-    PATIENCE: Final = 0.02
-    """Seconds that a report waits for a datagram to ride on while none leaves regularly."""
-    SHARE: Final = 0.05  # VS-9.1-3
-    _MAX_CREDIT: Final = 200.0
-    _LEAN_PLAYOUT: Final = 4
-    _MAX_GAP: Final = 0.2
-    _SLACK: Final = 0.005
-
-    __slots__ = (
-        "_again",
-        "_at_once",
-        "_chance_at",
-        "_credit",
-        "_gap",
-        "_last_at",
-        "_since_playout",
-        "_waiting_since",
-        "sent",
-        "sent_bytes",
-    )
-
-    def __init__(self) -> None:
-        self.sent = 0
-        self.sent_bytes = 0
-        self._credit = 0.0
-        self._last_at: float | None = None
-        self._waiting_since: float | None = None
-        self._again = False
-        self._at_once = False
-        self._since_playout = 0
-        self._chance_at: float | None = None
-        self._gap = math.inf  # seconds between the last two datagrams of ours that a report could ride on
-
-    def arrived(self, wire_bytes: int, now: float, *, eliciting: bool, keepalive: bool = False) -> None:
-        """A datagram came; `eliciting` when it holds more than reports and padding, or nothing at all: then it is a `keepalive`."""
-        self._credit = min(self._MAX_CREDIT, self._credit + self.SHARE * wire_bytes)
-        if eliciting and self._waiting_since is None:
-            self._waiting_since = now
-            self._at_once = keepalive
-
-    @property
-    def rich(self) -> bool:
-        """Whether the share is not used up."""
-        return self._credit >= 0
-
-    @property
-    def playout_due(self) -> bool:
-        """Whether the next report should tell the playouts' state: always while the share lasts, else now and then."""
-        return self.rich or self._since_playout + 1 >= self._LEAN_PLAYOUT
-
-    @property
-    def twice(self) -> bool:
-        """Whether the next report should cover again what the last one told; not when far beyond the share."""
-        return self._credit > -self._MAX_CREDIT
-
-    def chance(self, now: float) -> None:
-        """A datagram leaves now that a report can ride on."""
-        if self._chance_at is not None and now > self._chance_at:
-            self._gap = now - self._chance_at
-        self._chance_at = now
-
-    def rides(self, now: float) -> bool:
-        """Whether a report should ride on a datagram that leaves now."""
-        if self._waiting_since is None and not self._again:
-            return False
-        if self._last_at is None:
-            return True
-        passed = now - self._last_at
-        if passed < self.RIDE_INTERVAL:
-            return False
-        # Beyond the share a report is put off, but not so that it would have to leave alone.
-        return self.rich or passed >= self.LEAN_RIDE_INTERVAL or passed + self._gap > self.MAX_INTERVAL
-
-    def due_alone(self, now: float) -> bool:
-        """Whether a report should leave in a datagram of its own."""
-        waiting = self._waiting_since
-        if (waiting is None and not self._again) or (self._last_at is not None and now < self._last_at + self.MAX_INTERVAL):
-            return False  # whatever the patience
-        if waiting is not None and now < waiting + self.PATIENCE and not self._at_once:
-            return False  # which is never less
-        timer = self.next_timer()
-        return timer is not None and now >= timer
-
-    def next_timer(self) -> float | None:
-        """When a report will have to leave by itself, or None."""
-        last_at = self._last_at
-        if self._waiting_since is not None:
-            soon = self._waiting_since + self._patience(self._waiting_since)
-            return soon if last_at is None else max(soon, last_at + self.MAX_INTERVAL)
-        if self._again and last_at is not None:
-            return last_at + self.MAX_INTERVAL + self._patience(last_at)
-        return None
-
-    def _patience(self, since: float) -> float:
-        """Seconds worth waiting from `since` on for a datagram to ride on, given how regularly they leave."""
-        if self._at_once:
-            return 0.0
-        if self._chance_at is None or self._gap > self._MAX_GAP or since - self._chance_at > self._gap + self._SLACK:
-            return self.PATIENCE
-        patience = self._gap + self._SLACK
-        if patience < self.PATIENCE:
-            return self.PATIENCE
-        return patience if patience < self.MAX_INTERVAL else self.MAX_INTERVAL
-
-    def left(self, size: int, now: float, *, with_playout: bool) -> None:
-        """A report of this many bytes leaves now."""
-        self.sent += 1
-        self.sent_bytes += size
-        self._credit = max(-2 * self._MAX_CREDIT, self._credit - size)
-        self._since_playout = 0 if with_playout else self._since_playout + 1
-        # After a keepalive there is time until the next one, whose report tells of it again.
-        self._again = self._waiting_since is not None and not self._at_once
-        self._at_once = False
-        self._waiting_since = None
-        self._last_at = now
 
 
 @dataclass(slots=True)

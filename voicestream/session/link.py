@@ -196,7 +196,7 @@ class Link:
     def _send_media(self, track: int, sender: Sender, now: float, plan: SendPlan, out: list[bytes]) -> None:
         """Datagrams of what waits on a track."""
         recovery = self._tracks.recovery
-        bundles = sender.take(now, plan.bundle, paused=plan.paused)
+        bundles = sender.take(now, plan.bundle, paused=plan.paused or now < self._planner.estimator.hold_until)
         recovery.keep(track, sender.queue.take_dropped(), now)
         draining = self._planner.estimator.state is RateState.DRAIN
         for bundle in bundles:
@@ -222,7 +222,7 @@ class Link:
         tracks, plan, rtt = self._tracks, self._planner.allocator.plan, self.reports.clock.rtt
         return earliest(
             (
-                *tracks.timers(None if plan.paused else plan.bundle),
+                *tracks.timers(None if plan.paused else plan.bundle, self._planner.estimator.hold_until),
                 self.reports.schedule.next_timer(),
                 self._hub.outgoing.repeats.next_timer(),
                 self.keepalive.next_timer(),

@@ -199,7 +199,9 @@ class Planner:
         return allowance if bound is None else min(allowance, bound)
 
     def redundancy_share(self) -> float:
-        """Part of the wire bytes that redundancy may take at present: less where headers leave little."""
+        """Part of the wire bytes that redundancy may take at present: less where headers leave little, none while a queue drains."""
+        if self.estimator.state is State.DRAIN:
+            return 0.0
         room = (self.estimator.target_bps - NO_REDUNDANCY_BPS) / (FULL_REDUNDANCY_BPS - NO_REDUNDANCY_BPS)
         return self.allocator.plan.redundancy_share * max(0.0, min(1.0, room))
 
@@ -247,7 +249,7 @@ class Planner:
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.path.own_losses.pattern, rtt=min_rtt, lookahead=lookahead)
         bound = self._hub.rate_bound
         carried_bps = 0.0 if estimator.state is State.STARVED else min(estimator.delivered_bps(), math.inf if bound is None else bound)
-        if self.allocator.update(now, self._audio_bps(), carried_bps) or protected:
+        if self.allocator.update(now, self._audio_bps(), carried_bps, passing=estimator.state is State.DRAIN) or protected:
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(

@@ -6,7 +6,8 @@ from typing import Final
 
 from voicestream.core.allocator import WIRE_OVERHEAD
 from voicestream.core.clock import RemoteClock, SendTimes
-from voicestream.core.feedback import ArrivalLog, Feedback, ReportSchedule, SentLog
+from voicestream.core.feedback import ArrivalLog, Feedback, SentLog
+from voicestream.core.report_schedule import GrowthWatch, ReportSchedule
 from voicestream.wire.datagram import Datagram
 from voicestream.wire.frame_values import PaddingFrame, PlayoutEntry, ReportFrame
 from voicestream.wire.frames import frame_size
@@ -36,10 +37,11 @@ class Reports:
         sent: What was sent from here.
         clock: The far end's clock.
         path_delay: One-way delay of the newest datagram that came, in seconds, good to the clock's error; None before the first echo.
+        growth: Whether the delay of what arrives grows.
         times: When what arrives was sent, on the far end's clock.
     """
 
-    __slots__ = ("arrivals", "clock", "path_delay", "schedule", "sent", "times")
+    __slots__ = ("arrivals", "clock", "growth", "path_delay", "schedule", "sent", "times")
 
     def __init__(self) -> None:
         self.arrivals = ArrivalLog()
@@ -47,6 +49,7 @@ class Reports:
         self.sent = SentLog()
         self.clock = RemoteClock()
         self.path_delay: float | None = None
+        self.growth = GrowthWatch()
         self.times = SendTimes()
 
     def arrived(self, datagram: Datagram, size: int, now: float) -> bool:
@@ -55,6 +58,8 @@ class Reports:
             return False
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
         self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=is_eliciting(datagram), keepalive=not datagram.frames)
+        if self.growth.arrived(self.times.seconds(datagram.send_tick, now), now):
+            self.schedule.hurry(now)
         return True
 
     def make(

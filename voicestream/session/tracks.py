@@ -267,13 +267,14 @@ class Tracks:
         for receiver in self.receivers.values():
             receiver.handle_timer(now)
 
-    def timers(self, bundle: int | None) -> list[float | None]:
-        """When something will be due. No `bundle` for a pause of the audio."""
+    def timers(self, bundle: int | None, hold_until: float) -> list[float | None]:
+        """When something will be due. No `bundle` for a pause of the audio; none of it before `hold_until`."""
         timers: list[float | None] = []
         for receiver in self.receivers.values():
             timers.append(receiver.played.next_timer())
         if bundle is not None:
             for sender in self.senders.values():
                 if not sender.queue.is_idle:
-                    timers.append(sender.next_timer(bundle))
+                    timer = sender.next_timer(bundle)
+                    timers.append(hold_until if timer is not None and timer < hold_until else timer)
         return timers

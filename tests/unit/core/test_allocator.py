@@ -196,3 +196,13 @@ def test_without_redundancy_there_is_none_whatever_is_lost() -> None:
     allocator = Allocator(SessionConfig(bitrate_bps=24_000, rate=RateConfig(max_bitrate_bps=24_000, redundancy_share=0.0)))
     plan = protect(allocator, 0.0, 200_000, LossPattern(0.1, 2.0), 0.3)
     assert (plan.redundancy_share, plan.repair_interval, plan.copy_bps, plan.inband_fec_percent) == (0.0, 0, 0, 0)
+
+
+def test_what_a_draining_queue_leaves_is_forgotten_when_it_is_gone() -> None:
+    allocator = Allocator(SessionConfig())
+    allocator.update(0.0, 100_000)
+    allocator.update(1.0, 18_000, passing=True)
+    assert (allocator.plan.frame_ms, allocator.plan.bundle) == (60, 1)
+    allocator.update(1.4, 45_000)
+    assert allocator.plan.frame_ms <= 40
+    assert allocator.plan.bitrate_bps >= 20_000

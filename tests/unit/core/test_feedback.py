@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from voicestream.codepoints import ErrorCode
-from voicestream.core.feedback import KEPT_BEHIND, LOSS_THRESHOLD, MAX_SENT, ArrivalLog, ReportSchedule, SentLog
+from voicestream.core.feedback import KEPT_BEHIND, LOSS_THRESHOLD, MAX_SENT, ArrivalLog, SentLog
+from voicestream.core.report_schedule import ReportSchedule
 from voicestream.errors import ProtocolError
 from voicestream.wire.datagram import Datagram
 from voicestream.wire.frame_values import ReportFrame

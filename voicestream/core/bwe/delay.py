@@ -31,11 +31,12 @@ class QueueDelay:
         standing: Seconds of queue that does not go away between datagrams: the least delay of the last ones above the base.
         jitter: Mean difference between the delays of consecutive datagrams, in seconds. A standing queue does not raise it.
         newest: Delay of the newest datagram above the base, less what jitter explains.
+        wait: The same with what jitter explains.
         base_at: When the base was last seen, on the clock of arrivals.
         newest_at: Newest arrival.
     """
 
-    __slots__ = ("_base", "_last", "_raw", "_recent", "_trend", "base_at", "jitter", "newest", "newest_at", "standing")
+    __slots__ = ("_base", "_last", "_raw", "_recent", "_trend", "base_at", "jitter", "newest", "newest_at", "standing", "wait")
 
     def __init__(self) -> None:
         self._base = WindowedMin(BASE_WINDOW)
@@ -45,7 +46,7 @@ class QueueDelay:
         self._trend: float | None = 0.0  # None: not computed since the last datagram
         self.standing = 0.0
         self.jitter = 0.0
-        self.newest = 0.0
+        self.newest = self.wait = 0.0
         self.base_at = 0.0
         self.newest_at = 0.0
 
@@ -74,7 +75,8 @@ class QueueDelay:
         if len(near) < STANDING_SAMPLES:
             near = [value for _, value in list(recent)[-STANDING_SAMPLES:]]
         base = self._base.value or 0.0
-        self.newest = delay - base - 4 * self.jitter
+        self.wait = delay - base
+        self.newest = self.wait - 4 * self.jitter
         # What the least of n jittery delays lies above the base without any queue.
         noise = 2 * self.jitter / (len(near) + 1)
         standing = min(near) - base - (noise if noise < MAX_NOISE else MAX_NOISE)
@@ -82,6 +84,11 @@ class QueueDelay:
         if self.standing < 0.004:
             self.base_at = at
         self._trend = None
+
+    @property
+    def base(self) -> float:
+        """Delay of the empty path, with an unknown constant."""
+        return self._base.value or 0.0
 
     @property
     def trend(self) -> float:

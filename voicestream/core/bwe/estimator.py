@@ -11,10 +11,8 @@ from collections.abc import Sequence
 
 from voicestream.core.bwe import tuning
 from voicestream.core.bwe.drain import DrainWatch
-from voicestream.core.bwe.loss import LossPattern
-from voicestream.core.bwe.losstest import LossTest
-from voicestream.core.bwe.pair_schedule import PairSchedule
-from voicestream.core.bwe.path import FASTER, PathView
+from voicestream.core.bwe.known import Known
+from voicestream.core.bwe.path import FASTER
 from voicestream.core.bwe.rivals import PART, Rivals
 from voicestream.core.bwe.samples import Sample
 from voicestream.core.bwe.state import State
@@ -23,7 +21,7 @@ from voicestream.trace import Observer
 __all__ = ["Estimator"]
 
 
-class Estimator:
+class Estimator(Known):
     """Estimates one direction.
 
     Args:
@@ -37,26 +35,22 @@ class Estimator:
         max_bps: The most that there is use for.
         path: What is measured.
         state: What is being done.
+        hold_until: Nothing that can wait should leave before: what waits on the path already would be heard too late as it is.
     """
 
     def __init__(self, start_bps: float, min_bps: float, max_bps: float, observer: Observer | None = None) -> None:
-        self.target_bps = min(max(start_bps, min_bps), max_bps)
-        self.max_bps = max_bps
-        self.path = PathView()
-        self.state = State.RAMP
-        self._test = LossTest()
+        super().__init__(min(max(start_bps, min_bps), max_bps), max_bps)
         self._min_bps = min_bps
         self._observer = observer
-        self._share: float | None = None  # what arrived at the last congestion
-        self._share_pair: float | None = None  # what pairs said then
         self._state_at = 0.0
         self._watch = DrainWatch()
         self._resume_bps = 0.0
+        self.hold_until = -math.inf
+        self._before: tuple[State, float | None, float | None, float] | None = None  # state, share, pair and moment when the drain began
+        self._undone_at = -math.inf
         self._restarts = 0  # drains that were begun anew because it was less than thought
         self._since: float | None = None  # ramp: a queue has been there; cruise: none has been there well above our share
-        self._decided_at: float | None = None
         self._careful = False  # ramp: pairs tell of nothing new
-        self._schedule = PairSchedule()
         self._rivals = Rivals()
         self._hold_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
@@ -106,51 +100,7 @@ class Estimator:
         self._careful = False
         self._enter(State.RAMP, now, "another path")
 
-    # What is known
-
-    @property
-    def loss(self) -> LossPattern:
-        """How datagrams get lost."""
-        return self.path.losses.pattern
-
-    @property
-    def background_loss(self) -> float:
-        """Share of losses that a test has shown not to answer to our rate."""
-        return self._test.background
-
-    @property
-    def queue_delay(self) -> float:
-        """Standing queue on the path in seconds."""
-        return self.path.delay.standing
-
-    @property
-    def link_bps(self) -> float | None:
-        """Rate of the bottleneck, whoever uses it; None when unknown."""
-        return self.path.pairs.capacity_bps(self._decided_at or 0.0)
-
-    def sent_bps(self, now: float) -> float:
-        """Rate at which datagrams left over the last second or so."""
-        return self.path.sent_bps_at(now)
-
-    def delivered_bps(self) -> float:
-        """Rate at which what was sent arrived over the last second or so; 0 before that is known."""
-        return self.path.delivery.rate_bps(1.0) or 0.0
-
-    def wants_pair(self, now: float) -> bool:
-        """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
-        path = self.path
-        newest = path.pairs.newest_bps(now, age=1.2, least=1)
-        return self._schedule.due(
-            now,
-            None if path.first_at is None else now - path.first_at,
-            rising=self.state is State.RAMP and self.target_bps < 0.9 * self.max_bps,
-            faster=self._share_pair is not None and newest is not None and newest > FASTER * self._share_pair,
-            target_bps=self.target_bps,
-        )
-
-    def paired(self, now: float) -> None:
-        """A pair leaves."""
-        self._schedule.paired(now)
+    # What follows
 
     def _decide(self, now: float, rtt: float) -> None:
         passed = min(0.2, now - self._decided_at) if self._decided_at is not None else 0.0
@@ -163,7 +113,9 @@ class Estimator:
         elif self.state is State.REFRESH:
             self._refresh(now, rtt)
         elif self._overused(now, rtt):
-            self._congested(now, rtt)
+            self._congested(now, rtt, "a queue grows")
+        elif self._begins():
+            self._congested(now, rtt, "each datagram comes later")
         elif self._answers_losses(now, rtt):
             pass
         elif self.state is State.RAMP:
@@ -183,39 +135,64 @@ class Estimator:
             return (queue > aim + 0.007 and delay.trend > 0.02) or queue > 2 * aim + 0.02
         return (queue > 2 * aim + 0.02 and delay.trend > 0.03) or queue > 2 * aim + 0.06
 
-    def _congested(self, now: float, rtt: float) -> None:
+    def _begins(self) -> bool:
+        """Whether a queue begins to grow: sooner known than that it stands, and undone where nothing comes of it."""
+        busy, delay = self.path.busy, self.path.delay
+        if self._rivals.compete(delay.newest_at) or delay.newest < tuning.BEGUN:
+            return False
+        return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter
+
+    def _congested(self, now: float, rtt: float, reason: str) -> None:
         """A queue has formed: note our share and go below it until the queue is gone."""
-        self._test.abandon(now)
         before = self.target_bps
-        arriving = self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
+        if self.state is State.STARVED:
+            before = self._resume_bps
+        elif self.state is State.TEST:
+            before = self._test.before_bps
+        self._test.abandon(now)
+        state = self.state if self.state is State.RAMP or self._share is None else State.CRUISE
+        self._before = (state, self._share, self._share_pair, now)
+        busy = self.path.busy.rate_bps(0.15) or self.path.busy.rate_bps(0.3)
+        arriving = busy or self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
         self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before)))
         self._resume_bps = before
         self._restarts = 0
         self._watch.highest = 0.0
-        self._begin_drain(now, rtt, "a queue grows")
+        self._begin_drain(now, rtt, reason)
 
     def _begin_drain(self, now: float, rtt: float, reason: str) -> None:
         self._watch.start(now, self.path.delay.standing, rtt + 0.15)
         self._enter(State.DRAIN, now, reason)
-        self._set(self._drain_rate())
+        self._set(self._drain_rate(now))
+        self._hold(now)
+
+    def _hold(self, now: float) -> None:
+        """Send nothing until a queue that has been seen to be long is a short one again."""
+        path = self.path
+        backlog = path.backlog(now, self._share or self.target_bps)
+        if min(backlog, path.delay.wait) > tuning.LONG_QUEUE and now >= self.hold_until:
+            self.hold_until = now + min(tuning.LONGEST_HOLD, backlog - tuning.SHORT_QUEUE)
 
     def _note_share(self, now: float, share: float) -> None:
         self._share = share
         self._share_pair = self.path.pairs.newest_bps(now) or self.path.pairs.capacity_bps(now)
 
-    def _drain_rate(self) -> float:
-        share = self._share or self.target_bps
+    def _drain_rate(self, now: float) -> float:
+        share, delay = self._share or self.target_bps, self.path.delay
+        queue = max(delay.standing, delay.newest, self.path.backlog(now, share))
         # Not so low that speech would have to pause, if the queue gets shorter without.
-        return max(share * min(0.85, max(0.4, 0.9 - self.path.delay.standing / 0.4)), min(0.7 * share, 1.8 * self._min_bps))
+        return max(share * min(0.85, max(0.4, 0.9 - queue / 0.4)), min(0.65 * share, 2.75 * self._min_bps))
 
     def _drain(self, now: float, rtt: float) -> None:
         delay, watch = self.path.delay, self._watch
         queue, share = delay.standing, self._share or self.target_bps
         watch.update(now, queue)
-        if queue < max(0.006, 0.6 * self._aim()):
-            self._leave_drain(now)
+        self._hold(now)
+        if queue < max(0.006, 0.6 * self._aim()) and delay.newest < tuning.BEGUN:
+            if not self._undone(now):
+                self._leave_drain(now)
         elif watch.settled(now):
-            arriving = self.path.delivery.rate_bps(0.5) or share
+            arriving = self.path.busy.rate_bps(0.5) or self.path.delivery.rate_bps(0.5) or share
             growing = (queue > 0.05 and delay.trend > 0.03) or self.path.losing(now, self._test.background)
             if growing and arriving < 0.97 * share and self._restarts < tuning.MOST_RESTARTS:
                 self._restarts += 1
@@ -226,6 +203,16 @@ class Estimator:
             elif queue < 0.5 * watch.peak and watch.rests(now, delay.trend):
                 delay.rebase(self.path.fast(now))  # what is left is the length of datagrams on a slower link
                 self._leave_drain(now)
+
+    def _undone(self, now: float) -> bool:
+        """Go back to what was before, where the queue went away before less was sent: it was none of ours, or chance."""
+        if self._before is None or self.path.told_to > self._before[3] or now - self._undone_at < tuning.UNDO_INTERVAL:
+            return False
+        state, self._share, self._share_pair, _ = self._before
+        self._undone_at = now
+        self._enter(state, now, "the queue went away by itself")
+        self._set(self._resume_bps)
+        return True
 
     def _refresh(self, now: float, rtt: float) -> None:
         """Look at the path without our queue for a moment."""
@@ -241,6 +228,7 @@ class Estimator:
 
     def _leave_drain(self, now: float) -> None:
         share = self._share or self.target_bps
+        self._share = share = max(share, min(self.path.busy.rate_bps(0.5) or 0.0, self._resume_bps))
         self._rivals.drained(now, self._watch.highest, share, self.path.pairs.newest_bps(now))
         if self._rivals.compete(now):
             self._not_ours(now)
@@ -372,7 +360,7 @@ class Estimator:
 
     def _fed_again(self, now: float, rtt: float) -> None:
         if self.path.delay.standing > 2 * self._aim() + 0.02:
-            self._congested(now, rtt)
+            self._congested(now, rtt, "a queue stands after silence")
             return
         self._test.abandon(now)  # what the break swallowed says nothing about the rate
         self._enter(State.CRUISE if self._share is not None else State.RAMP, now, "feedback again")

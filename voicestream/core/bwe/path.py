@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from voicestream.core.bwe.busy import BusyRate
 from voicestream.core.bwe.delay import QueueDelay
 from voicestream.core.bwe.delivery import DeliveryRate
 from voicestream.core.bwe.loss import LossLog
@@ -25,6 +28,9 @@ QUEUE_DROPS: Final = 0.06
 QUEUE_MEMORY: Final = 0.6
 """Seconds after it for which that holds: reports are late then, and the base of the delay may have been taken anew."""
 
+MOST_UNDER_WAY: Final = 256
+"""Datagrams remembered until a report tells of something that left later."""
+
 JITTERY: Final = 0.003
 """Seconds of jitter from which single pairs tell little."""
 
@@ -33,33 +39,38 @@ class PathView:
     """What was sent, and what reports and pairs tell of it.
 
     Attributes:
+        busy: What the link carries while ours has to wait.
         delay: The queue.
         delivery: What arrives.
         losses: What does not.
         own_losses: The path's own: without those reported while a queue stood, which drops what it has no room for.
         pairs: What pairs tell.
         first_at: When the first datagram left; None before.
+        told_to: When the newest datagram that arrived had left.
         sent_bps: Bits per second sent over the last second or so.
         waiting_since: Since when something sent has not been reported; None when all was.
     """
 
     __slots__ = (
-        "_asked_at", "_queued_at", "_sent_at", "_slowest", "delay", "delivery", "first_at", "losses", "own_losses", "pairs", "sent_bps",
-        "waiting_since",
+        "_asked_at", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay", "delivery", "first_at", "losses", "own_losses",
+        "pairs", "sent_bps", "told_to", "waiting_since",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self.busy = BusyRate()
         self.delay = QueueDelay()
         self.delivery = DeliveryRate()
         self.losses = LossLog()
         self.own_losses = LossLog()
         self.pairs = PacketPairs()
         self.first_at: float | None = None
+        self.told_to = -math.inf
         self.sent_bps = 0.0
         self.waiting_since: float | None = None
         self._sent_at: float | None = None
         self._asked_at = 0.0
         self._queued_at = -QUEUE_MEMORY
+        self._under_way: deque[tuple[float, int]] = deque(maxlen=MOST_UNDER_WAY)  # (sent at, bytes)
         self._slowest: float | None = None  # rate with which the base was corrected
 
     def sent(self, now: float, wire_bytes: int, *, eliciting: bool = True) -> None:
@@ -70,10 +81,18 @@ class PathView:
             self.sent_bps *= max(0.0, 1 - (now - self._sent_at))
         self.sent_bps += wire_bytes * 8
         self._sent_at = now
+        self._under_way.append((now, wire_bytes))
         if eliciting:
             self._asked_at = now
             if self.waiting_since is None:
                 self.waiting_since = now
+
+    def backlog(self, now: float, rate_bps: float) -> float:
+        """Seconds that a link of this rate needs for what waits at it now, as far as the newest report lets it be known."""
+        if not self._under_way or math.isinf(self.told_to):
+            return 0.0
+        since = now - self.told_to - max(0.0, self.delay.wait)
+        return max(0.0, sum(size for _, size in self._under_way) * 8 / rate_bps - since)
 
     def sent_bps_at(self, now: float) -> float:
         """`sent_bps`, fallen since the last datagram."""
@@ -86,6 +105,7 @@ class PathView:
             self.delivery.add(sample)
             if not second:
                 self._measure(sample, now)
+            self.busy.add(sample, None if second else sample.delay - self.delay.base)
         self.delivery.lost(lost)
         self.losses.told(now, len(samples), tuple(lost))
         if max(self.delay.standing, self.delay.newest) >= QUEUE_DROPS:
@@ -93,6 +113,9 @@ class PathView:
         if now - self._queued_at > QUEUE_MEMORY:
             self.own_losses.told(now, len(samples), tuple(lost))
         if samples:
+            self.told_to = max(self.told_to, samples[-1].sent_at)
+            while self._under_way and self._under_way[0][0] <= self.told_to:
+                self._under_way.popleft()
             self.waiting_since = now if self._asked_at > samples[-1].sent_at else None
 
     def _measure(self, sample: Sample, now: float) -> None:
@@ -131,5 +154,6 @@ class PathView:
         """The packets take another path."""
         self.delay.rebase()
         self.pairs.forget()
+        self.busy.clear()
         self._slowest = None
         self.first_at = now

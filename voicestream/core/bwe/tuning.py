@@ -6,12 +6,15 @@ from typing import Final
 
 __all__ = [
     "ADD_BPS",
+    "BEGUN",
     "CAREFUL",
     "CAREFUL_BPS",
     "DAMPING",
     "HOLD",
     "LEAST_QUEUE",
     "LEAST_SHARE",
+    "LONGEST_HOLD",
+    "LONG_QUEUE",
     "MOST_QUEUE",
     "MOST_RESTARTS",
     "PAIR_USE",
@@ -20,7 +23,10 @@ __all__ = [
     "RAMP_FAST",
     "RAMP_SLOW",
     "REFRESH",
+    "RISES",
     "RIVAL_USE",
+    "SHORT_QUEUE",
+    "UNDO_INTERVAL",
 ]
 
 QUEUED_BITS: Final = 900.0
@@ -64,3 +70,20 @@ HOLD: Final = 15.0
 
 REFRESH: Final = 25.0
 """Seconds without sight of an empty queue after which it is drained, lest it be taken for the path's own delay."""
+
+BEGUN: Final = 0.025
+"""Seconds by which the delay has grown, beyond jitter, when a queue is said to begin."""
+
+RISES: Final = 2
+"""Datagrams in a row that must each have come later."""
+
+UNDO_INTERVAL: Final = 2.0
+"""Seconds from one decrease that was undone to the next: others may have made room for us."""
+
+LONG_QUEUE: Final = 0.35
+"""Seconds of queue from which a pause is better than to go on with less: speech behind it would come too late to be of use."""
+
+SHORT_QUEUE: Final = 0.12
+"""Seconds of queue at which speech goes on after it."""
+
+LONGEST_HOLD: Final = 0.8

@@ -175,3 +175,42 @@ def test_a_far_end_that_wants_nothing_leaves_the_minimum() -> None:
     driver.estimator.limit(0)
     driver.run(1)
     assert driver.target == 13e3
+
+
+def test_a_queue_that_begins_to_grow_is_answered_before_it_stands_and_undone_where_it_was_a_stall() -> None:
+    recorder = Recorder()
+    driver = Driver(recorder=recorder)
+    driver.run(4)
+    before = driver.target
+    estimator, samples = driver.estimator, []
+    for wait in (0.0, 0.03, 0.06):  # held up for a moment
+        samples.append(Sample(driver.number, driver.now, driver.now + 3.0 + wait, 250))
+        estimator.sent(driver.number, driver.now, 250)
+        driver.number, driver.now = driver.number + 1, driver.now + 0.02
+    follow = [Sample(driver.number + turn, driver.now + 0.02 * turn, driver.now + 0.02 * turn + 3.0, 250) for turn in range(9)]
+    for sample in follow:
+        estimator.sent(sample.number, sample.sent_at, 250)
+    driver.now = follow[-1].sent_at + 0.01
+    estimator.feedback(driver.now, samples, [], RTT)
+    assert estimator.state is State.DRAIN
+    assert driver.target < 0.8 * before
+    estimator.feedback(driver.now + 0.05, follow, [], RTT)
+    assert estimator.state is State.RAMP
+    assert driver.target == before
+    assert recorder.records[-1][1]["reason"] == "the queue went away by itself"
+
+
+def test_behind_a_long_queue_nothing_leaves_for_a_while() -> None:
+    driver = Driver()
+    driver.run(3)
+    estimator, begin = driver.estimator, driver.now
+    samples = []
+    for turn in range(40):  # 20 kbps on which 100 are sent: the first ten have come, each 80 ms after the one before
+        at = begin + 0.02 * turn
+        estimator.sent(driver.number, at, 250)
+        if turn < 10:
+            samples.append(Sample(driver.number, at, begin + 3.0 + 0.1 * turn, 250))
+        driver.number += 1
+    assert estimator.hold_until < begin
+    estimator.feedback(begin + 0.95, samples, [], RTT)
+    assert begin + 1.3 < estimator.hold_until <= begin + 0.95 + 0.8

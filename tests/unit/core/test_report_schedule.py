@@ -1,0 +1,70 @@
+"""Reports that leave sooner than usual, because a queue grows."""
+
+from __future__ import annotations
+
+import random
+
+from voicestream.core.report_schedule import GrowthWatch, ReportSchedule
+
+
+def grown(delays: list[float], interval: float = 0.02) -> list[bool]:
+    watch = GrowthWatch()
+    return [watch.arrived(number * interval, number * interval + delay) for number, delay in enumerate(delays)]
+
+
+def test_two_rises_of_the_delay_are_told() -> None:
+    assert grown([0.03, 0.03, 0.05, 0.07]) == [False, False, False, True]
+
+
+def test_one_late_datagram_is_not() -> None:
+    assert not any(grown([0.03, 0.03, 0.08, 0.06, 0.04, 0.03]))
+
+
+def test_the_usual_variation_is_seldom_told() -> None:
+    rng = random.Random(5)
+    told = grown([0.03 + abs(rng.gauss(0, 0.01)) for _ in range(2000)])
+    assert sum(told) < 20
+
+
+def test_the_second_of_a_pair_tells_nothing() -> None:
+    watch = GrowthWatch()
+    assert not watch.arrived(0.0, 0.03)
+    assert not watch.arrived(0.02, 0.07)
+    assert not watch.arrived(0.0205, 0.11)
+
+
+def test_a_hurried_report_leaves_at_once_and_the_next_a_little_later() -> None:
+    schedule = ReportSchedule()
+    for at in (0.0, 0.02):
+        schedule.arrived(300, at, eliciting=True)
+    schedule.left(20, 0.02, with_playout=False)
+    schedule.arrived(300, 0.05, eliciting=True)
+    assert not schedule.due_alone(0.05)
+    schedule.hurry(0.05)
+    assert schedule.due_alone(0.05)
+    assert schedule.next_timer() == 0.05
+    schedule.left(20, 0.05, with_playout=False)
+    schedule.arrived(300, 0.06, eliciting=True)
+    schedule.hurry(0.06)
+    assert not schedule.due_alone(0.06)
+
+
+def test_a_hurried_report_waits_for_a_datagram_that_is_about_to_leave() -> None:
+    schedule = ReportSchedule()
+    schedule.chance(0.0)
+    schedule.chance(0.02)
+    schedule.left(20, 0.0, with_playout=False)
+    schedule.arrived(300, 0.03, eliciting=True)
+    schedule.hurry(0.03)
+    assert not schedule.due_alone(0.03)
+    assert schedule.rides(0.04)
+    assert schedule.due_alone(0.05)
+
+
+def test_far_beyond_the_share_nothing_is_hurried() -> None:
+    schedule = ReportSchedule()
+    for turn in range(20):
+        schedule.left(60, 0.1 * turn, with_playout=False)
+    schedule.arrived(100, 2.0, eliciting=True)
+    schedule.hurry(2.0)
+    assert not schedule.due_alone(2.0)

@@ -1,0 +1,88 @@
+"""What an estimator knows, and when it wants to know more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from voicestream.core.bwe.loss import LossPattern
+from voicestream.core.bwe.losstest import LossTest
+from voicestream.core.bwe.pair_schedule import PairSchedule
+from voicestream.core.bwe.path import FASTER, PathView
+from voicestream.core.bwe.state import State
+
+__all__ = ["Known"]
+
+LONG_WAIT: Final = 0.12
+"""Seconds of queue in which pairs would only make it longer."""
+
+
+class Known:
+    """The state of an estimate, without what changes it.
+
+    Args:
+        target_bps: Rate to begin with.
+        max_bps: The most that there is use for.
+
+    Attributes:
+        target_bps: The rate that may be sent.
+        max_bps: The most that there is use for.
+        path: What is measured.
+        state: What is being done.
+    """
+
+    def __init__(self, target_bps: float, max_bps: float) -> None:
+        self.target_bps = target_bps
+        self.max_bps = max_bps
+        self.path = PathView()
+        self.state = State.RAMP
+        self._test = LossTest()
+        self._share: float | None = None  # what arrived at the last congestion
+        self._share_pair: float | None = None  # what pairs said then
+        self._decided_at: float | None = None
+        self._schedule = PairSchedule()
+
+    @property
+    def loss(self) -> LossPattern:
+        """How datagrams get lost."""
+        return self.path.losses.pattern
+
+    @property
+    def background_loss(self) -> float:
+        """Share of losses that a test has shown not to answer to our rate."""
+        return self._test.background
+
+    @property
+    def queue_delay(self) -> float:
+        """Standing queue on the path in seconds."""
+        return self.path.delay.standing
+
+    @property
+    def link_bps(self) -> float | None:
+        """Rate of the bottleneck, whoever uses it; None when unknown."""
+        return self.path.pairs.capacity_bps(self._decided_at or 0.0)
+
+    def sent_bps(self, now: float) -> float:
+        """Rate at which datagrams left over the last second or so."""
+        return self.path.sent_bps_at(now)
+
+    def delivered_bps(self) -> float:
+        """Rate at which what was sent arrived over the last second or so; 0 before that is known."""
+        return self.path.delivery.rate_bps(1.0) or 0.0
+
+    def wants_pair(self, now: float) -> bool:
+        """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
+        path = self.path
+        if self.state is State.DRAIN and path.delay.wait > LONG_WAIT:
+            return False  # what waits tells it as well
+        newest = path.pairs.newest_bps(now, age=1.2, least=1)
+        return self._schedule.due(
+            now,
+            None if path.first_at is None else now - path.first_at,
+            rising=self.state is State.RAMP and self.target_bps < 0.9 * self.max_bps,
+            faster=self._share_pair is not None and newest is not None and newest > FASTER * self._share_pair,
+            target_bps=self.target_bps,
+        )
+
+    def paired(self, now: float) -> None:
+        """A pair leaves."""
+        self._schedule.paired(now)
