@@ -22,9 +22,11 @@ from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
 from voicestream.cli.errors import CommandError, sentence, user_values
 from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, host_and_port, make_folder
 from voicestream.cli.signals import polite_stop
+from voicestream.core.resume import KEY_SIZE
 from voicestream.errors import CallClosed, VoiceStreamError
 from voicestream.observe.metrics import Metrics
 from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.store import RedisStore
 
 __all__ = ["add_command", "run"]
 
@@ -115,6 +117,10 @@ def add_command(commands: Commands) -> None:
     add_coding(parser)
     add_trace(parser)
     parser.add_argument("--metrics", type=host_and_port, metavar="[HOST:]PORT", help="serve metrics to Prometheus by HTTP (on 127.0.0.1)")
+    parser.add_argument("--store", metavar="URL", help="Redis that servers share, redis://host:port/0; a call whose server ends goes on")
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help="keys that they share: lines of 64 hexadecimal digits, newest first")
+    parser.add_argument("--next-uri", metavar="URI", help="server with the same store and keys where calls go when this one ends")
+    parser.add_argument("--drain-seconds", type=bounded(0, 3600), default=10, help="how long calls may go on after Ctrl-C (10)")
     parser.add_argument("--once", action="store_true", help="end after the first call")
     parser.add_argument("--json", action="store_true", help="a line of JSON on stdout for everything that happens")
     parser.set_defaults(run=run, parser=parser)
@@ -142,6 +148,9 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
         first_call = asyncio.Event()
         desk = _Desk(echo=options.echo, speech=speech, folder=options.record, tell=tell, after_call=first_call.set)
         bitrate_bps, allowed = bitrates(options)
+        with user_values():
+            keys = () if options.key_file is None else read_keys(options.key_file)
+            store = None if options.store is None else RedisStore(options.store)
         serving = voicestream.serve(
             desk.take,
             options.host,
@@ -153,6 +162,10 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
             rate=allowed,
             frame_ms=options.frame_ms,
             trace=options.trace,
+            drain_timeout=options.drain_seconds,
+            next_uri=options.next_uri,
+            store=store,
+            resume_keys=keys,
         )
         with user_values():
             opened = await serving
@@ -168,7 +181,24 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
                 until_closed.enter_context(_metrics(options, server))
                 await first_of(stop.wait(), first_call.wait() if options.once else None)
                 if server.calls and stop.is_set():
-                    print("voicestream: waiting for calls to end; Ctrl-C again ends at once", file=sys.stderr)
+                    wait = f"waiting up to {options.drain_seconds} s for calls to end"
+                print(f"voicestream: {wait}; Ctrl-C again ends at once", file=sys.stderr)
+
+
+def read_keys(file: Path) -> list[bytes]:
+    """The keys of a file: a line of 64 hexadecimal digits each, empty lines and those that begin with # left out.
+
+    Raises:
+        ValueError: There is none, or a line is something else; no line is shown.
+    """
+    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    try:
+        keys = [bytes.fromhex(line) for line in lines if line and not line.startswith("#")]
+    except ValueError:
+        keys = []
+    if not keys or any(len(key) != KEY_SIZE for key in keys):
+        raise ValueError(f"{file} must have a key of {2 * KEY_SIZE} hexadecimal digits in each line")
+    return keys
 
 
 @contextlib.contextmanager
