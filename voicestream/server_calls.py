@@ -314,6 +314,8 @@ class ServerCalls:
         self._links[reception.link] = new
         self.changed(reception)
         reception.move(new)
+        if self._draining:
+            reception.leave()
         new.wake()
         assert self._transport is not None
         self._transport.wake_connection(before)

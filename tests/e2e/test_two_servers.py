@@ -61,14 +61,14 @@ class Desk:
 
     async def _listen(self, call: voicestream.Call) -> None:
         async for event in call.events():
-            if event.kind not in ("connected", "degraded"):
+            if event.kind in ("text", "resumed"):
                 self.events.append(event.data or event.kind)
 
 
 @asynccontextmanager
 async def two(serve: Any, **options: Any) -> AsyncIterator[tuple[Any, Desk, Any, Desk]]:
     """Two servers with the same store and keys; the first one sends its clients to the second."""
-    store = options.pop("store", None) or MemoryStore()
+    store = options.pop("store") if "store" in options else MemoryStore()
     one, other = Desk(), Desk()
     async with serve(other.take, store=store, resume_keys=KEYS, drain_timeout=0.1, **options) as second:
         next_uri = f"voicestream://127.0.0.1:{second.server.port}/"
@@ -127,3 +127,51 @@ async def test_a_server_that_drains_sends_its_calls_to_the_other_one_and_no_word
         await call.close()
         await ears
         await until(lambda: other.codes == [0])
+
+
+class Stubborn(MemoryStore):
+    """Does not answer while it is told not to."""
+
+    dead = False
+
+    async def get(self, session_id: bytes) -> Any:
+        if self.dead:
+            raise ConnectionError("gone")
+        return await super().get(session_id)
+
+
+async def test_a_store_that_is_gone_puts_a_resumption_off_and_a_session_goes_back_to_the_server_that_drains(serve: Any) -> None:
+    store = Stubborn()
+    async with two(serve, store=store) as (first, one, _second, other):
+        call = await first.connect()
+        talking = asyncio.create_task(talk(call, 0, 200))
+        await until(lambda: len(one.heard) > 10)
+        store.dead = True
+        closing = asyncio.create_task(first.server.close(9.0))
+        await asyncio.sleep(2.0)
+        assert other.calls == []
+        assert not call.closed
+        store.dead = False
+        await until(lambda: other.heard)
+        await talking
+        await until(lambda: other.heard and other.heard[-1] == 199)
+        assert sorted(set(one.heard + other.heard)) == list(range(200))
+        assert other.calls[0].session_id == call.session_id
+        await call.close()
+        await closing
+
+
+async def test_what_is_left_when_the_drain_is_over_is_resumed_at_the_other_server_too(serve: Any) -> None:
+    """No next_uri: the client knows the other server by itself, and is let go with MAY_RESUME."""
+    store = MemoryStore()
+    one, other = Desk(), Desk()
+    options = {"store": store, "resume_keys": KEYS, "drain_timeout": 0.2}
+    async with serve(other.take, **options) as second, serve(one.take, **options) as first:
+        call = await first.connect(resume_at=[second.uri()])
+        talking = asyncio.create_task(talk(call, 0, 120))
+        await until(lambda: len(one.heard) > 10)
+        await first.server.close(0.2)
+        await talking
+        await until(lambda: other.heard and other.heard[-1] == 119)
+        assert sorted(set(one.heard + other.heard)) == list(range(120))
+        await call.close()

@@ -142,7 +142,7 @@ class _Client:
                 await call.finish(FINISH_WITHIN)
             except (voicestream.CallClosed, TimeoutError):
                 self.ended = True
-            sent = call.stats().send
+            sent = call.stats().sent
             self.unsent = sent.frames_expired + sent.frames_overflowed
             for task in tasks:
                 task.cancel()
