@@ -86,7 +86,7 @@ def test_what_a_session_takes_along_comes_back_the_same() -> None:
     ],
 )
 def test_what_no_session_could_have_written_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="state|values|number|track"):
+    with pytest.raises(ValueError, match=r"state|values|number|track"):
         Carried.from_json({**GOOD, **changes})
     with pytest.raises(ValueError, match="state"):
         Carried.from_json(["no", "session"])

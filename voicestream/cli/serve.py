@@ -181,7 +181,7 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
                 until_closed.enter_context(_metrics(options, server))
                 await first_of(stop.wait(), first_call.wait() if options.once else None)
                 if server.calls and stop.is_set():
-                    wait = f"waiting up to {options.drain_seconds} s for calls to end"
+                    wait = f"waiting for calls to end, {options.drain_seconds} s at most"
                 print(f"voicestream: {wait}; Ctrl-C again ends at once", file=sys.stderr)
 
 
