@@ -20,7 +20,7 @@ help:
 	@echo "make bench-sim [BENCH='--seeds 1-3 --traces DIR --jobs n CASE ...']  calls in virtual time beside their bars; writes bench-sim/"
 	@echo "make bench-bounds [BOUNDS=--write]  what its short selection reaches, beside the bounds that the tests hold"
 	@echo "make bench-recovery [RECOVERY='--seeds 1-3 --seconds 60']  what mends the losses, by tool, and its bars, in virtual time"
-	@echo "make bench-resume [COUNT=n] [SEED=n] [JOBS=n]  calls whose path breaks at random, in virtual time"
+	@echo "make bench-resume [CASES=n] [COUNT=n] [SEED=n] [JOBS=n] [BREAKS='--real 100']  calls whose path breaks: named cases, at random, on sockets"
 	@echo "make bench-net [ARGS=...]  calls over bad links beside aiortc and moq-rs, judged by ear (Linux, root; see interop/README.md)"
 	@echo "make bench-cpu [CPU=...]  what a call costs a server, beside aiortc (Linux)"
 	@echo "make build            a wheel in dist/"
@@ -75,9 +75,11 @@ bench-recovery: $(READY)
 	$(BIN)/python -m voicestream.testing.recovery $(RECOVERY)
 
 COUNT ?= 200
+CASES ?= 3
 JOBS ?= 2
+BREAKS ?=
 bench-resume: $(READY)
-	$(BIN)/python -m voicestream.testing.breaks --count $(COUNT) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m voicestream.testing.breaks --cases $(CASES) --count $(COUNT) --seed $(SEED) --jobs $(JOBS) $(BREAKS)
 
 # The laboratory has packages of its own (the other systems, the judges), so they stay out of .venv.
 LAB := .venv-lab

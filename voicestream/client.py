@@ -7,11 +7,15 @@ import os
 from collections.abc import AsyncIterator, Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from numpy.typing import NDArray
 
 from voicestream.call import Call
 from voicestream.call_options import as_bytes, call_options
 from voicestream.client_dialing import Dialing, dial
+from voicestream.client_early import EarlyAudio
+from voicestream.client_moves import Moves
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits, RateConfig, Track
 from voicestream.errors import CertificateError, ConnectError, RejectedError
@@ -146,20 +150,54 @@ class connect:
         self._dialing = Dialing(
             target=target, options=options, resume=resume, replay_ms=replay_ms, resume_timeout=resume_timeout,
             tls=ClientTls(server_name=server_name or target.host, pin=pin, insecure=insecure, cafile=authorities),
-            token=as_bytes("token", token, 2048),
-            route_token=route_token,
-            open_timeout=open_timeout,
+            token=as_bytes("token", token, 2048), route_token=route_token, open_timeout=open_timeout,
             others=tuple(parse_uri(one) for one in resume_at),
             traces=None if trace is None else Traces(trace, "client"),
         )
         self._call: Call | None = None
+        self._moves, self._early = Moves(), EarlyAudio(options.audio)
+
+    def send_nowait(self, pcm: NDArray[Any] | bytes) -> None:
+        """Say something, from any thread, before there is a call: up to ten seconds are kept and said, in order, as it opens.
+
+        Afterwards it is as `Call.send_nowait`, so that a microphone can be led here from the beginning::
+
+            dialling = connect("voicestream://example.org/agent")
+            microphone.start(dialling.send_nowait)
+            async with dialling as call:
+                ...
+
+        A far end that takes the audio in order gets all of it; one that plays it in real time soon skips to the present.
+
+        Raises:
+            TypeError: `pcm` is neither bytes nor an array; see `Call.send`.
+        """
+        self._early.put(pcm)
+
+    def network_changed(self, local_address: str | None = None) -> None:
+        """As `Call.network_changed`; a dial that is under way begins anew at once. From any thread."""
+        if self._call is not None:
+            self._call.network_changed(local_address)
+        else:
+            self._moves.network_changed()
 
     def __await__(self) -> Generator[object, None, Call]:
-        return dial(self._dialing).__await__()
+        return self._open().__await__()
+
+    async def _open(self) -> Call:
+        self._early.leave()
+        self._call = None
+        call = await dial(self._dialing, self._moves)
+        try:
+            await self._early.hand_over(call)
+        except BaseException:
+            await call.close()
+            raise
+        self._call = call
+        return call
 
     async def __aenter__(self) -> Call:
-        self._call = await self
-        return self._call
+        return await self
 
     async def __aiter__(self) -> AsyncIterator[Call]:
         while True:

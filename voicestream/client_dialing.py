@@ -14,6 +14,7 @@ from voicestream.call_parts import CallParts
 from voicestream.call_preload import preload
 from voicestream.call_state import Ending
 from voicestream.client_keeper import Keeper, Redial
+from voicestream.client_moves import Moves
 from voicestream.codepoints import error_name
 from voicestream.errors import ConnectError, RejectedError
 from voicestream.events import Accepted, Closed, Rejected
@@ -113,14 +114,15 @@ class _Answer:
             self.parts.pump()
 
 
-async def dial(dialing: Dialing) -> Call:
+async def dial(dialing: Dialing, moves: Moves | None = None) -> Call:
     """Open a call; see `voicestream.client.connect`."""
+    moves = moves or Moves()
     if dialing.traces is None:
-        return await _dial(dialing)
+        return await _dial(dialing, moves)
     dialing.traces.check()
     trace = dialing.traces.begin(dialing.options.observer)
     try:
-        return await _dial(replace(dialing, options=replace(dialing.options, observer=trace)))
+        return await _dial(replace(dialing, options=replace(dialing.options, observer=trace)), moves)
     except BaseException as error:
         trace.record(asyncio.get_running_loop().time(), "session:failed", {"reason": str(error) or type(error).__name__})
         trace.end()
@@ -128,34 +130,18 @@ async def dial(dialing: Dialing) -> Call:
         raise
 
 
-async def _dial(dialing: Dialing) -> Call:
+async def _dial(dialing: Dialing, moves: Moves) -> Call:
     target = dialing.target
     loop = asyncio.get_running_loop()
     deadline = loop.time() + dialing.open_timeout
     loaded = preload()
-    session = ClientSession(
-        dialing.options.session,
-        authority=target.authority,
-        path=target.path,
-        token=dialing.token,
-        entropy=os.urandom,
-        observer=dialing.options.observer,
-    )
-    transport = await ClientTransport.dial(
-        target.host,
-        target.port,
-        tls=dialing.tls,
-        session=session,
-        limits=dialing.options.session.limits,
-        route_token=dialing.route_token,
-        open_timeout=dialing.open_timeout,
-    )
+    transport = await moves.until(lambda: _transport(dialing, deadline - loop.time()), ClientTransport.abort)
     answer = _Answer(dialing, transport)
     try:
         transport.on_activity = answer.pump
         answer.pump()
         async with asyncio.timeout_at(deadline):
-            word = await answer.word
+            word = await moves.while_waiting(answer.word, transport.rebind)
         await loaded
     except TimeoutError:
         transport.abort()
@@ -166,11 +152,32 @@ async def _dial(dialing: Dialing) -> Call:
     if isinstance(word, ConnectError):
         transport.abort()
         raise word
+    return _open(dialing, answer, word, transport)
+
+
+async def _transport(dialing: Dialing, seconds: float) -> ClientTransport:
+    """One attempt, with a session of its own: one that was given up may have begun to call."""
+    target, options = dialing.target, dialing.options
+    session = ClientSession(
+        options.session, authority=target.authority, path=target.path, token=dialing.token, entropy=os.urandom, observer=options.observer
+    )
+    return await ClientTransport.dial(
+        target.host,
+        target.port,
+        tls=dialing.tls,
+        session=session,
+        limits=options.session.limits,
+        route_token=dialing.route_token,
+        open_timeout=max(0.001, seconds),
+    )
+
+
+def _open(dialing: Dialing, answer: _Answer, word: Accepted, transport: ClientTransport) -> Call:
     assert answer.parts is not None  # made before the word was passed on
     Keeper(dialing.redial(), answer.link, answer.parts, answer.ending, transport).begin()
     info = CallInfo(
-        authority=target.authority,
-        path=target.path,
+        authority=dialing.target.authority,
+        path=dialing.target.path,
         metadata=word.metadata,
         remote_address=_remote(transport.connection),
         session_id=word.session_id,

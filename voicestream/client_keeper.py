@@ -20,8 +20,7 @@ from voicestream.errors import ConnectError
 from voicestream.quic.aio import ClientTransport
 from voicestream.quic.configuration import ClientTls
 from voicestream.quic.path_keeper import LOOK_INTERVAL, PathKeeper, Step
-from voicestream.quic.streams import SessionPort
-from voicestream.quic.vacancy import Pending, Vacant
+from voicestream.quic.vacancy import Vacant
 from voicestream.session import ClientSession
 from voicestream.uri import CallUri, parse_uri
 
@@ -232,7 +231,7 @@ class Keeper:
                 redial.host,
                 redial.port,
                 tls=redial.tls,
-                session=Pending(self._take_up),
+                session=self._keeper.pending(lambda: self._transport.connection),
                 limits=redial.limits,
                 route_token=redial.route_token,
                 open_timeout=ATTEMPT_TIME,
@@ -284,7 +283,3 @@ class Keeper:
         if (before.host, before.port) != (home.host, home.port):
             self._others = [one for one in self._others if (one.host, one.port) != (home.host, home.port)]
             self._others = [*self._others, CallUri(host=before.host, port=before.port, path="/")][-MAX_OTHERS:]
-
-    def _take_up(self, now: float) -> SessionPort:
-        """Called by the new connection with the lock held."""
-        return self._keeper.take_up(self._transport.connection, now)

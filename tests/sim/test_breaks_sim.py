@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from voicestream.testing.break_call import KINDS, BreakReport, break_plan, run_break
+from voicestream.testing.break_real import RealReport
+from voicestream.testing.break_table import case_plans, real_lines, table
 from voicestream.testing.breaks import failures, main, summary
 
 SEEDS = range(9001, 9015)
@@ -54,3 +56,33 @@ def test_the_command_prints_the_figures(reports: list[BreakReport], capsys: pyte
     assert printed.index("went on in the same session: 1 of 1 (100.0 %)") < printed.index("went on in the same session: 2 of 2")
     assert "duplicated 0, out of order 0, altered 0" in printed
     assert summary(reports)[1].startswith("went on in the same session")
+
+
+@pytest.mark.parametrize("case", ["5 s, again in the handshake for 2 s", "5 s, the reply lost for 3 s", "5 s, twice, 3 s more"])
+def test_speech_is_back_soon_where_the_resumption_itself_was_broken(case: str) -> None:
+    (plan,) = [plan for name, plan in case_plans(1, 9001) if name == case]
+    report = run_break(plan)
+    assert report.survived, report.notes
+    assert len(report.to_speech_s) == 2
+    assert max(report.to_speech_s) < 0.6
+    (row,) = [line for line in table([(case, report)]) if line.startswith(case)]
+    assert row.split()[-2:] == ["0", "0"]
+
+
+def test_a_frame_that_a_second_break_has_swallowed_is_not_given_up() -> None:
+    report = run_break(break_plan(9001, longest_s=9.0))
+    assert (report.lost, report.resumes) == (0, 1), report
+
+
+def test_the_end_of_a_track_that_a_long_break_has_swallowed_is_waited_for() -> None:
+    report = run_break(break_plan(2597))
+    assert (report.survived, report.lost) == (True, 0), report
+
+
+def test_calls_on_real_sockets_are_judged_by_when_they_speak_again() -> None:
+    good = RealReport(seed=1, seconds=2.0, to_speech_s=[0.1, 0.2], to_live_s=[1.0, 6.0])
+    assert good.succeeded
+    assert not RealReport(seed=1, seconds=2.0, to_speech_s=[0.1, 5.2], to_live_s=[1.0, 6.0]).succeeded
+    assert not RealReport(seed=1, seconds=2.0, to_speech_s=[0.1, 0.2], to_live_s=[1.0]).succeeded
+    twice = RealReport(seed=2, seconds=2.0, to_speech_s=[0.1, 0.2], to_live_s=[1.0, 6.0], duplicated=1)
+    assert "1 of 2 calls" in real_lines([good, twice])[1]

@@ -25,6 +25,13 @@ ATTEMPT_TIME: Final = 4.0
 """Seconds that one dial gets."""
 
 
+NEARLY: Final = 0.25
+"""Seconds before the end of its time at which a dial that fails has had it: its owner's clock runs from a little earlier."""
+
+YOUNG_DIALS: Final = 15
+"""Dials of a lost path that repeat their first packet more often, a minute of them."""
+
+
 class PathState(enum.Enum):
     """How the path to the far end looks."""
 
@@ -76,7 +83,7 @@ class PathWatch:
             self._moved_at = None  # the new network has carried an answer
         gone = self._moved_at is not None and now - self._moved_at >= MOVED_AFTER
         if broken or gone or silence >= LOST_AFTER:
-            self._answered = False
+            self._answered = self._sure = False  # what a dial that began while it answered proves is nothing any more
             self.state = PathState.LOST
             if before is not PathState.LOST:
                 self._begin(now, now - silence)
@@ -115,9 +122,11 @@ class PathWatch:
         """Whether the dial under way has had its time; call `failed` then."""
         return self._dialling_until is not None and now >= self._dialling_until
 
-    def moved(self) -> None:
-        """The session has left its old path for one that was dialled: there is nothing to go back to."""
+    def moved(self, now: float) -> None:
+        """The session has left its old path for one that was dialled: there is nothing to go back to. The answer has its own time."""
         self._answered = self._sure = False
+        if self._dialling_until is not None:
+            self._dialling_until = now + ATTEMPT_TIME
 
     def failed(self, now: float, retry_after: float = 0.0) -> None:
         """The dial came to nothing, or the session was refused; the far end wants the next one `retry_after` seconds from now at least.
@@ -128,7 +137,7 @@ class PathWatch:
         if self._sure and self._answered:
             self.resumed()
             return
-        if self.timed_out(now) and not retry_after:
+        if self.timed_out(now + NEARLY) and not retry_after:
             self._dialling_until = None
             self._next_at = now
             return
@@ -157,6 +166,11 @@ class PathWatch:
         self._next_at = now
         self._pause = FIRST_PAUSE
         return under_way
+
+    @property
+    def is_young(self) -> bool:
+        """Whether the path has not been lost for so long that it should be tried less often."""
+        return self.attempts <= YOUNG_DIALS
 
     def hurry(self, now: float) -> None:
         """The network is there again: the next dial need not wait. One that is under way goes on if it has time enough left."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from voicestream.config import Limits
-from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.compat import MAX_PROBE_INTERVAL, VoiceQuic
 from voicestream.quic.configuration import ClientTls, client_configuration, windows_for
 from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import CLIENT_ID_LENGTH, MAX_ID_LENGTH, random_ids
@@ -14,6 +14,9 @@ from voicestream.quic.vacancy import Pending
 from voicestream.quic.values import Address
 
 __all__ = ["ClientEndpoint"]
+
+URGENT_INTERVAL = 0.2
+"""Seconds between two first packets of a dial that nothing but its own answer can tell of the path's return: 50 kbps."""
 
 
 class ClientEndpoint:
@@ -60,7 +63,8 @@ class ClientEndpoint:
             first_destination_id=route_token,
         )
         # A session waits for this connection, and its path may come back at any time.
-        quic.hurries = isinstance(session, Pending)
+        if isinstance(session, Pending):
+            quic.hurries = URGENT_INTERVAL if session.is_urgent else MAX_PROBE_INTERVAL
         name = server or tls.server_name
         timeout = limits.handshake_timeout if handshake_timeout is None else handshake_timeout
         self.connection = Connection(quic, session, server=name, pin=tls.pin_bytes, handshake_timeout=timeout)

@@ -14,7 +14,6 @@ What `VoiceQuic` changes in a `QuicConnection`:
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -36,11 +35,10 @@ from aioquic.quic.packet import (
     pull_quic_transport_parameters,
     push_quic_transport_parameters,
 )
-from aioquic.quic.recovery import QuicPacketPacer
 from aioquic.tls import Epoch
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from voicestream.quic.compat_windows import WindowedQuic
+from voicestream.quic.compat_windows import NoPacer, WindowedQuic
 from voicestream.quic.congestion import VoiceCongestion
 from voicestream.quic.connection_ids import ConnectionIds
 from voicestream.quic.values import Address, QuicEnd, Windows
@@ -83,13 +81,6 @@ class _StrayPacketError(Exception):
     """The first packet of a client does not begin a handshake."""
 
 
-class _NoPacer(QuicPacketPacer):
-    """The session paces; a packet that reaches QUIC leaves."""
-
-    def next_send_time(self, now: float) -> float:
-        return None  # type: ignore[return-value]  # aioquic's own code returns None for "now"
-
-
 class VoiceQuic(WindowedQuic):
     """A QUIC connection for live audio.
 
@@ -98,7 +89,7 @@ class VoiceQuic(WindowedQuic):
         datagrams_oversize: Datagrams refused because they do not fit in one packet of this path and peer.
         errors: Exceptions caught while a packet was handled.
         lone_acks: Packets that carried nothing but an ACK.
-        hurries: On a client: the handshake is repeated as often as a path that does not answer is probed.
+        hurries: On a client: most seconds between two attempts at the handshake, if it is to be repeated that often.
     """
 
     def __init__(
@@ -120,14 +111,15 @@ class VoiceQuic(WindowedQuic):
         self._voice_held_since: float | None = None
         self._voice_in_payload = False
         self._voice_is_stray = False
-        self.hurries = False
+        self._voice_probe_at: float | None = None
+        self.hurries: float | None = None
         self.datagrams_blocked = 0
         self.datagrams_oversize = 0
         self.errors = 0
         self.lone_acks = 0
         super().__init__(configuration, windows, original_destination_id, retry_source_id)
         self._adopt_ids(first_destination_id)
-        self._loss._pacer = _NoPacer(max_datagram_size=configuration.max_datagram_size)
+        self._loss._pacer = NoPacer(max_datagram_size=configuration.max_datagram_size)
 
     def _adopt_ids(self, first_destination_id: bytes | None) -> None:
         cid = self._voice_ids.next()
@@ -193,6 +185,9 @@ class VoiceQuic(WindowedQuic):
     def receive(self, data: bytes, addr: Address, now: float) -> None:
         """Take a UDP payload. Never raises: what a peer can provoke ends this connection, what a stranger can provoke is counted."""
         self._voice_in_payload = False
+        if not self._is_client and not self._handshake_complete:
+            # The client asks again, so it may have nothing of our flight: answer as soon as to the first (RFC 9002 section 6.2.3).
+            self._loss._pto_count = 0
         try:
             self.receive_datagram(data, addr, now)
             if self._handshake_confirmed:
@@ -221,6 +216,8 @@ class VoiceQuic(WindowedQuic):
             if space.ack_at is not None and space.ack_at - now <= 1.25 * self._voice_gap and self._has_something_to_send():
                 space.ack_at = now
         packets = self._build(now)
+        if self.hurries is not None and self._handshake_complete and self._voice_probe_at is None:
+            self._voice_probe_at = now + self.hurries
         if self._handshake_complete:
             self.lone_acks += max(len(packets) - (congestion.packets_sent - in_flight_before), 0)
             self._drop_held(now)
@@ -259,19 +256,25 @@ class VoiceQuic(WindowedQuic):
         timer = self.timer()
         if timer is None or now < timer:
             return
+        if self._is_unconfirmed and self._voice_probe_at is not None and now >= self._voice_probe_at:
+            # The end of the handshake may be lost, and aioquic repeats it with growing pauses.
+            self._loss.reschedule_data(now=now)
+            self.send_ping(0)
+            self._voice_probe_at = now + MAX_PROBE_INTERVAL
         probes = self._loss._pto_count
         try:
             self.handle_timer(now)
         except Exception as exc:
             self.errors += 1
             self.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, type(exc).__name__)
-        if self._is_client and self._handshake_complete and not self._handshake_confirmed and self._loss._pto_count > probes:
+        if self._is_unconfirmed and self._loss._pto_count > probes:
             # aioquic probes in Handshake packets alone, for which a server that is done has no keys any more. If a NAT has
             # rebound meanwhile, only a 1-RTT packet tells it where to send what confirms the handshake (RFC 9002 section 6.2.4).
             self.send_ping(0)
-        if self._handshake_confirmed or (self.hurries and not self._handshake_complete):
+        longest = MAX_PROBE_INTERVAL if self._handshake_confirmed else self.hurries
+        if longest is not None and (self._handshake_confirmed or not self._handshake_complete):
             base = self._loss.get_probe_timeout()
-            while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(MAX_PROBE_INTERVAL, base):
+            while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(longest, base):
                 self._loss._pto_count -= 1
 
     def timer(self) -> float | None:
@@ -279,7 +282,13 @@ class VoiceQuic(WindowedQuic):
         if self._close_at is None:
             return None
         at: float | None = self.get_timer()
+        if at is not None and self._is_unconfirmed and self._voice_probe_at is not None:
+            at = min(at, self._voice_probe_at)
         return None if at is None else at + TIMER_SLACK
+
+    @property
+    def _is_unconfirmed(self) -> bool:
+        return self._is_client and self._handshake_complete and not self._handshake_confirmed
 
     def drain_events(self) -> Iterator[events.QuicEvent]:
         """All events that wait."""
@@ -293,19 +302,6 @@ class VoiceQuic(WindowedQuic):
             return False
         self.send_datagram_frame(data)
         return True
-
-    def offer_stream_data(self, stream_id: int, data: bytes, *, fin: bool = False) -> bool:
-        """Write on a stream; False if the peer has stopped it or it is finished."""
-        try:
-            self.send_stream_data(stream_id, data, fin)
-        except (ValueError, RuntimeError, AssertionError):
-            return False
-        return True
-
-    def refuse_stream(self, stream_id: int, code: int) -> None:
-        """STOP_SENDING; nothing if the stream is over already."""
-        with contextlib.suppress(ValueError):
-            self.stop_stream(stream_id, code)
 
     def close_with(self, code: int, reason: str, *, transport: bool = False) -> None:
         """CONNECTION_CLOSE, with the reason cut to what surely fits."""
@@ -392,8 +388,3 @@ class VoiceQuic(WindowedQuic):
     def stream_backlog(self) -> int:
         """Bytes on all streams that wait to be sent or acknowledged."""
         return sum(stream.sender._buffer_stop - stream.sender._buffer_start for stream in self._streams.values())
-
-    @property
-    def streams_are_blocked(self) -> bool:
-        """Whether the peer lets no more unidirectional streams begin for now."""
-        return bool(self._streams_blocked_uni)

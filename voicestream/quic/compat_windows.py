@@ -1,4 +1,4 @@
-"""Flow control windows that follow what was delivered, and an idle timeout that is one.
+"""Flow control windows that follow what was delivered, an idle timeout that is one, and no pacing.
 
 aioquic doubles a window whenever the highest offset seen has passed half of it, gaps included. A peer that sends one byte at each limit
 thus has it allocate without bound; here the bound is `Windows`.
@@ -9,6 +9,7 @@ and the connection with all that it holds outlives its far end by minutes.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,15 +18,22 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import CONNECTION_LIMIT_FRAME_CAPACITY, MAX_STREAM_DATA_FRAME_CAPACITY, QuicConnection
 from aioquic.quic.packet import QuicFrameType
 from aioquic.quic.packet_builder import QuicPacketBuilder
-from aioquic.quic.recovery import QuicPacketSpace
+from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
 from aioquic.quic.stream import QuicStream
 
 from voicestream.quic.values import Windows
 
-__all__ = ["WindowedQuic"]
+__all__ = ["NoPacer", "WindowedQuic"]
 
 LONGEST_PROBES: Final = 6.0
 """Seconds that three probe timeouts may hold up an idle timeout that is shorter."""
+
+
+class NoPacer(QuicPacketPacer):
+    """The session paces; a packet that reaches QUIC leaves."""
+
+    def next_send_time(self, now: float) -> float:
+        return None  # type: ignore[return-value]  # aioquic's own code returns None for "now"
 
 
 class WindowedQuic(QuicConnection):
@@ -98,3 +106,21 @@ class WindowedQuic(QuicConnection):
             buffer.push_uint_var(stream.stream_id)
             buffer.push_uint_var(stream.max_stream_data_local)
             stream.max_stream_data_local_sent = stream.max_stream_data_local
+
+    @property
+    def streams_are_blocked(self) -> bool:
+        """Whether the peer lets no more unidirectional streams begin for now."""
+        return bool(self._streams_blocked_uni)
+
+    def offer_stream_data(self, stream_id: int, data: bytes, *, fin: bool = False) -> bool:
+        """Write on a stream; False if the peer has stopped it or it is finished."""
+        try:
+            self.send_stream_data(stream_id, data, fin)
+        except (ValueError, RuntimeError, AssertionError):
+            return False
+        return True
+
+    def refuse_stream(self, stream_id: int, code: int) -> None:
+        """STOP_SENDING; nothing if the stream is over already."""
+        with contextlib.suppress(ValueError):
+            self.stop_stream(stream_id, code)

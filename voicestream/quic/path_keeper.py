@@ -1,8 +1,11 @@
 """Keeps a client's session on a path that carries it: what to tell, when to dial, when to stop. The owner has the sockets and does it.
 
-The owner calls `look` every `LOOK_INTERVAL` seconds and does what it says. It dials with `Pending(lambda now: keeper.take_up(...))` in
+The owner calls `look` every `LOOK_INTERVAL` seconds and does what it says. It dials with `keeper.pending(...)` in
 place of a session, so that the session moves when the new connection's handshake is complete, and not before: until then the old
 path is listened to.
+
+Nothing travels in 0-RTT. It would save a round trip only where no old connection is left, for it commits the session to the new one with
+its first packet, unanswered; and our server takes what belongs to a session when the handshake is complete, so that a replay does nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from voicestream.core.lifecycle import State
 from voicestream.core.path_watch import LOST_AFTER, PathState, PathWatch
 from voicestream.quic.connection import Connection
 from voicestream.quic.streams import SessionPort
-from voicestream.quic.vacancy import Vacant
+from voicestream.quic.vacancy import Pending, Vacant
 from voicestream.session import ClientSession
 
 __all__ = ["LOOK_INTERVAL", "PathKeeper", "Step"]
@@ -106,10 +109,16 @@ class PathKeeper:
         session.path_lost(now)
         session.resume_on_new_connection(now, replay_ms=self._replay_ms)
         old.abandon()
-        self.watch.moved()
+        self.watch.moved(now)
         self._left = old
         self._asked_at = now
         return session
+
+    def pending(self, old: Callable[[], Connection]) -> Pending:
+        """What a dial carries in place of the session. `old` gives the connection that the session is on then."""
+        connection = old()
+        is_urgent = self.watch.is_young and (connection.is_closed or self._session.is_detached)
+        return Pending(lambda now: self.take_up(old(), now), is_urgent=is_urgent)
 
     def look(self, now: float, connection: Connection, *, error: bool = False) -> list[Step]:
         """Look at the path.

@@ -107,12 +107,14 @@ class Pending(Vacant):
 
     Args:
         take_up: Called then with the time; takes the session from where it is, has it ask for its resumption, and returns it.
+        is_urgent: There is no other connection on which the return of the path would be noticed.
     """
 
-    __slots__ = ("take_up",)
+    __slots__ = ("is_urgent", "take_up")
 
-    def __init__(self, take_up: Callable[[float], SessionPort]) -> None:
+    def __init__(self, take_up: Callable[[float], SessionPort], *, is_urgent: bool = False) -> None:
         self.take_up = take_up
+        self.is_urgent = is_urgent
 
 
 class Hearing:

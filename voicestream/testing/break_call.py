@@ -96,7 +96,7 @@ class BreakReport:
         to_fresh_s: The same to the first sound said since then.
         to_reading_s: For each side that reads in order, seconds from the path's return to the next frame.
         lost: Frames that a side reading in order never got, although they were kept for it.
-        stray: Frames said before or after, which the path's own losses cost.
+        stray: Frames said before or after, or along a way that was not broken, which the path's own losses cost.
         too_old: Frames that were kept no more when the path came back.
         replayed: Frames that left once more since the break had swallowed them.
         duplicated: Frames and events that an application got twice.
@@ -142,6 +142,7 @@ class _BrokenCall:
         self.sources: dict[str, LiveSource] = {}
         self.events_sent = 0
         self.muted: set[str] = set()
+        self.broken: set[str] = set()
         self.returned_at = self.begun_at = self.world.sim.now
         for side in self.sides:
             self.sources[side.name] = side.speak(follow=True)
@@ -201,6 +202,8 @@ class _BrokenCall:
 
     def _mute(self, seconds: float, links: tuple[str, ...]) -> None:
         self.report.breaks += 1
+        self.broken |= set(links)
+        # Who has asked for the resumption says nothing before the answer, whichever way is dead.
         self.muted = set(links) if self.plan.kind != "reply" else {"a2b", "b2a"}
         self.client.mute |= set(links)
         self.world.run(seconds)
@@ -287,6 +290,8 @@ class _BrokenCall:
         finish_pts = side.session.receivers[0].played.finish_pts
         tail = MAX_PTS if finish_pts is None else finish_pts - TAIL_UNITS
         in_break = [one for one in missing if self.begun_at - 1.0 <= one.at <= self.returned_at and one.pts < tail]
+        if ("a2b" if side is self.client else "b2a") not in self.broken and not report.resumes:
+            in_break = old = []  # what is lost by chance cannot be asked for while the other way is dead
         report.lost += len(in_break) - len(old)
         report.stray += len(missing) - len(in_break)
         self._judge_flow(side, sent, max(got, default=0))

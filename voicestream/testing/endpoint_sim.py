@@ -23,7 +23,7 @@ from voicestream.events import Accepted, Closed, Event, HelloReceived, ResumeRec
 from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint, SessionPort
 from voicestream.quic.path_keeper import PathKeeper
 from voicestream.quic.session_homes import SessionHomes
-from voicestream.quic.vacancy import Pending, Vacant
+from voicestream.quic.vacancy import Vacant
 from voicestream.session import ClientSession, ServerSession, Session
 from voicestream.testing.drift import drifting
 from voicestream.testing.link import Link
@@ -95,15 +95,20 @@ class ClientHost(CallSide):
         """Call the server once more from another port, to go on with the session there; the old connection is listened to until then."""
         entropy = self.sim.entropy(f"client{self._number}/quic/{self._port}/{self.sim.now}")
 
+        assert isinstance(self.session, ClientSession)
+        keeper = keeper or PathKeeper(self.session, chance=lambda: 1.0, replay_ms=replay_ms)
+        pending = keeper.pending(lambda: self.connection)
+        move = pending.take_up
+
         def take_up(now: float) -> SessionPort:
-            assert isinstance(self.session, ClientSession)
-            session = (keeper or PathKeeper(self.session, chance=lambda: 1.0, replay_ms=replay_ms)).take_up(self.connection, now)
+            session = move(now)
             assert self._dialling is not None
             self.connection, self.address = self._dialling
             self._dialling = None
             return session
 
-        endpoint = ClientEndpoint(sim_certificate()[2], Pending(take_up), entropy=entropy, limits=self._config.limits)
+        pending.take_up = take_up
+        endpoint = ClientEndpoint(sim_certificate()[2], pending, entropy=entropy, limits=self._config.limits)
         self._dialling = endpoint.connection, (self.address[0], self._next_port())
         endpoint.connection.keeps_session = True
         endpoint.connection.connect(SERVER_ADDRESS, self.sim.now)

@@ -160,3 +160,16 @@ def test_the_next_loss_begins_anew() -> None:
     watch.look(20.0, 17.0)
     assert watch.attempts == 0
     assert watch.dial_due(20.0)
+
+
+def test_a_dial_of_a_path_that_falls_silent_again_does_not_prove_that_the_old_one_serves() -> None:
+    watch = PathWatch()
+    watch.look(10.0, 8.0)
+    watch.dialled(10.0)
+    watch.look(11.5, None)  # it answers, and the dial has time enough left
+    watch.look(13.6, 11.5)  # silent again
+    watch.look(13.7, None)
+    assert watch.timed_out(13.7)  # there is too little time left for another handshake
+    watch.failed(13.7)
+    assert watch.state is PathState.LOST
+    assert watch.dial_due(13.7)
