@@ -35,6 +35,9 @@ class Owner(Protocol):
     def wake(self) -> None:
         """Have the loop send what is due and read the timer again. From any thread."""
 
+    def poll(self) -> None:
+        """Take in what has come and the loop has not got to yet. From any thread."""
+
     async def wait_closed(self) -> None:
         """Wait until the connection has said its last word."""
 
@@ -72,6 +75,10 @@ class CallLink:
     def wake(self) -> None:
         """Have due bytes leave soon."""
         self._owner.wake()
+
+    def poll(self) -> None:
+        """Take in what has come, without waiting for the loop to do so."""
+        self._owner.poll()
 
     def next_event(self) -> Event | None:
         """What the connection has to tell; None for nothing at present."""

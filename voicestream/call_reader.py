@@ -64,6 +64,7 @@ class CallReader:
             raise ValueError(f"n must be 0 to {MAX_READ_S * self._audio.sample_rate_hz} samples, not {samples}")
         # Loading the codec takes a while: not with the lock in hand, for which the loop waits.
         decoder = self._decoder() if self._player is None else None
+        self._link.poll()
         with self._link.locked() as session:
             player = self._player or self._open(session, decoder or self._decoder())
             now = self._link.now()

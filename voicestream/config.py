@@ -132,13 +132,13 @@ class PlayoutConfig:
 
     Attributes:
         lookahead_ms: Ceiling of the live delay target and depth that a prefetching sender fills, 20 to 500.
-        start_ms: Delay target before anything is known of the path, 10 to lookahead_ms. By default a frame of 20 ms and 12 ms: what
-            a quiet link needs, so that nothing has to be cut or stretched there.
+        start_ms: Delay target before anything is known of the path, 10 to lookahead_ms. By default a frame of 20 ms and 2 ms: what
+            a quiet link needs; devices that take audio in blocks add up to one of those.
         max_frames: Frames held at most, 10 to 5000; the oldest is dropped and counted.
     """
 
     lookahead_ms: int = 150
-    start_ms: int = 32
+    start_ms: int = 22
     max_frames: int = 500
 
     def __post_init__(self) -> None:

@@ -306,6 +306,8 @@ def test_any_frame_length_is_served(seed: int, frame_units: int, limit_ms: float
 @one_run_per_seed()
 def test_the_first_frame_is_heard_soon_and_what_was_waited_needs_no_stretching(seed: int) -> None:
     r = run(speech(random.Random(seed), 2), seed, until=2)
+    assert r.waits[0][1] <= 0.025, f"seed {seed}: {r.waits[0]}"
+    r = run(speech(random.Random(seed), 2), seed, until=2, config=PlayoutConfig(start_ms=32))
     assert r.waits[0][1] <= 0.035, f"seed {seed}: {r.waits[0]}"
     assert r.stretch_rate() == 0, r.summary()
 
@@ -567,7 +569,7 @@ def talk(rng: random.Random, spurts: Iterable[tuple[float, float]]) -> list[Sent
 def test_between_talkspurts_there_is_silence_and_no_concealment(seed: int) -> None:
     rng = random.Random(seed)
     r = run(talk(rng, [(2 * n + rng.random() * 0.3, 1.2) for n in range(10)]), seed, until=20)
-    assert r.concealed(1) == 0, r.summary(1)
+    assert r.concealed(1) <= 0.0005, r.summary(1)  # a start with little to spare may be short by one frame
     assert r.made(("silence",), 1.5, 2) > 40, r.summary(1.5, 2)
     assert r.buffering_ms(3) <= 32, r.summary(3)
     assert r.playout.account.lost_units == 0, r.summary()
@@ -594,7 +596,7 @@ def test_pts_may_jump_by_hours(seed: int, flagged: bool) -> None:
     later[0] = replace(later[0], frame=replace(later[0].frame, talkspurt_start=flagged))
     r = run([*speech(rng, 10), *later], seed, until=20)
     assert r.delay_ms(12, 13) <= 60, r.summary(12, 13)
-    assert r.concealed(12.1) <= 0.001, r.summary(12.1)
+    assert r.concealed(12.1) <= 0.0015, r.summary(12.1)
 
 
 @one_run_per_seed()

@@ -215,6 +215,9 @@ class ClientTransport(SocketOwner):
     def _on_burst(self, port: UdpPort, burst: list[tuple[bytes, Address]]) -> None:
         self._receive(burst)
 
+    def _waiting(self) -> list[tuple[bytes, Address]]:
+        return [] if self._port is None else self._port.waiting()
+
     def _take_in(self, data: bytes, address: Address, now: float) -> Connection | None:
         self.endpoint.receive_datagram(data, address, now)
         return self.connection

@@ -1,6 +1,6 @@
 """asyncio under the endpoints: sockets, one timer and one lock for each owner of sockets, and no policy.
 
-Everything happens in the loop's thread except `wake`, which any thread may call, and whatever threads do while they hold `lock`.
+Everything happens in the loop's thread except `wake` and `poll`, which any thread may call, and whatever threads do while they hold `lock`.
 The clock is `time.monotonic`: the loop's own may have a grain of a millisecond.
 """
 
@@ -143,6 +143,28 @@ class SocketOwner(abc.ABC):
                 self._transmit(connection, max(clock(), now))
         self._set_timer()
 
+    def poll(self) -> None:
+        """Take in what has come and the loop has not got to yet. From any thread; the loop's own looks at its sockets before all else.
+
+        For a device that is about to be told that there is nothing: a loop that is busy elsewhere must not make audio late.
+        """
+        # What waits behind packets that the loop has read is the loop's: it decides what a slow machine lets go.
+        if not self._is_open or threading.get_ident() == self._thread or len(self._inbox):
+            return
+        touched: dict[Connection, None] = {}
+        with self.lock:
+            now = clock()
+            packets = self._waiting()
+            for data, address in packets:
+                connection = self._take_in(data, address, now)
+                if connection is not None:
+                    touched[connection] = None
+        for connection in touched:
+            self.wake_connection(connection)
+        if packets:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._taken_in)
+
     def _set_timer(self) -> None:
         with self.lock:
             at = self._next_timer()
@@ -184,6 +206,10 @@ class SocketOwner(abc.ABC):
     @abc.abstractmethod
     def _take_in(self, data: bytes, address: Address, now: float) -> Connection | None:
         """Give a packet to its connection, which is returned; the lock is held."""
+
+    @abc.abstractmethod
+    def _waiting(self) -> list[tuple[bytes, Address]]:
+        """A few packets that the sockets hold, taken out of them; the lock is held."""
 
     def _taken_in(self) -> None:  # noqa: B027  # most have nothing to add
         """Packets have been taken in."""

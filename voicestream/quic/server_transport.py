@@ -71,6 +71,10 @@ class Link:
         """Have the loop send what is due, and read the timer again. From any thread."""
         self._owner.wake_connection(self.connection)
 
+    def poll(self) -> None:
+        """Take in what has come and the loop has not got to yet. From any thread."""
+        self._owner.poll()
+
     @property
     def remote_address(self) -> tuple[str, int]:
         """Host and port of the client at present; an IPv4 client is shown as such on a dual-stack socket, too."""
@@ -203,7 +207,13 @@ class ServerTransport(SocketOwner):
     # The sockets' side.
 
     def _on_burst(self, udp: UdpPort, burst: list[tuple[bytes, Address]]) -> None:
-        self._receive(burst if len(self._ports) == 1 else [(data, _PortAddress.of(address, udp)) for data, address in burst])
+        self._receive(self._addressed(udp, burst))
+
+    def _addressed(self, udp: UdpPort, burst: list[tuple[bytes, Address]]) -> list[tuple[bytes, Address]]:
+        return burst if len(self._ports) == 1 else [(data, _PortAddress.of(address, udp)) for data, address in burst]
+
+    def _waiting(self) -> list[tuple[bytes, Address]]:
+        return [packet for udp in self._ports for packet in self._addressed(udp, udp.waiting())]
 
     def _take_in(self, data: bytes, address: Address, now: float) -> Connection | None:
         return self.endpoint.receive_datagram(data, address, now)

@@ -22,6 +22,9 @@ EXPEDITED_FORWARDING: Final = 0xB8
 MAX_BURST: Final = 256
 """Datagrams taken from a socket before the loop gets its turn."""
 
+MAX_POLLED: Final = 16
+"""Datagrams taken from a socket by somebody else than the loop."""
+
 MAX_UDP_BYTES: Final = 65536
 
 GONE: Final = frozenset(
@@ -155,6 +158,14 @@ class UdpPort(asyncio.DatagramProtocol):
                 # Full, or no route at present, or an ICMP error of an earlier packet. The network may come back; QUIC sees the loss.
                 self.dropped += 1
                 self.unreachable += error.errno in GONE
+
+    def waiting(self) -> list[tuple[bytes, Address]]:
+        """The next few datagrams, if any are there; from any thread."""
+        found: list[tuple[bytes, Address]] = []
+        with contextlib.suppress(OSError):
+            while len(found) < MAX_POLLED:
+                found.append(self.sock.recvfrom(MAX_UDP_BYTES))
+        return found
 
     @property
     def address(self) -> Address:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ class Slow(SocketOwner):
         self.now = 100.0
         self.log: list[str] = []
         self.on_tell: dict[str, Any] = {}
+        self.told_by: list[int] = []
+        self.socket: list[tuple[bytes, Any]] = []
         monkeypatch.setattr(owner, "clock", lambda: self.now)
 
     def spend(self, what: str) -> None:
@@ -33,7 +36,12 @@ class Slow(SocketOwner):
         self.spend(f"in {data.decode()}")
         return data.decode()
 
+    def _waiting(self) -> list[tuple[bytes, Any]]:
+        taken, self.socket = self.socket, []
+        return taken
+
     def _tell(self, connection: Any) -> None:
+        self.told_by.append(threading.get_ident())
         if connection in self.on_tell:
             self.on_tell.pop(connection)()
 
@@ -119,3 +127,40 @@ async def test_nothing_is_done_any_more_once_it_is_closed(monkeypatch: pytest.Mo
     assert await slow.turns() == []
     slow._receive([(b"9", ADDRESS)])
     assert await slow.turns() == []
+
+
+def in_a_thread(slow: Slow) -> None:
+    """A device's thread comes while the loop is busy: it stands in this call."""
+    thread = threading.Thread(target=slow.poll)
+    thread.start()
+    thread.join()
+
+
+async def test_a_device_that_comes_while_the_loop_is_busy_finds_what_the_socket_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    slow.socket = [(b"a", ADDRESS), (b"b", ADDRESS)]
+    in_a_thread(slow)
+    assert slow.log == ["in a", "in b"]
+    # What follows from it, telling the owners and sending, is left to the loop.
+    assert not slow.told_by
+    assert [entry for turn in await slow.turns() for entry in turn] == ["out a", "out b"]
+    assert set(slow.told_by) == {threading.get_ident()}
+
+
+async def test_what_waits_behind_a_backlog_is_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    slow._receive([(b"%d" % number, ADDRESS) for number in range(4)])
+    slow.socket = [(b"a", ADDRESS)]
+    in_a_thread(slow)
+    assert slow.log == ["in 0", "in 1", "in 2"]
+    assert len(slow.socket) == 1
+
+
+async def test_the_loop_itself_need_not_look_and_a_closed_owner_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(monkeypatch)
+    slow.socket = [(b"a", ADDRESS)]
+    slow.poll()
+    slow._stop()
+    in_a_thread(slow)
+    assert not slow.log
+    assert len(slow.socket) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = ["StretchControl"]
@@ -37,6 +38,10 @@ CUT_RESERVE = 1.0
 """A stretcher works by whole pitch periods and may cut this much more than asked for (2.5 ms)."""
 
 WAIT_MARGIN = 2.5
+SPARE_MARGIN = 0.4
+SPARE_GAIN = 0.25
+"""A grain that costs more than it saves, by this part of it, is cut if every frame of the last second had 1 ms more to spare."""
+
 GRAIN_TOLERANCE = 0.3
 GRAIN_REFRESH_TICKS = 64
 GRAIN_MEMORY = 256
@@ -136,7 +141,16 @@ class StretchControl:
         for call in self._calls:
             call.wait += units
 
-    def correction(self, now: float, base: float, spread: float, target: float, frame_units: int, early: float) -> float:
+    def correction(
+        self,
+        now: float,
+        base: float,
+        spread: float,
+        target: float,
+        frame_units: int,
+        early: float,
+        cost: Callable[[float], float] | None = None,
+    ) -> float:
         """Units to add to the next frame (positive) or to take from it (negative); 0 for neither.
 
         Args:
@@ -146,6 +160,8 @@ class StretchControl:
             target: Slack that is wanted.
             frame_units: Length of the next frame.
             early: How much earlier than its neighbours the frame was sent; that much is not delay.
+            cost: What it costs to have so much slack, in units. Slack changes by whole grains: the cheaper of two neighbours is
+                kept, though it be less than what is needed or more than what is wanted.
         """
         since = max(now - WINDOW_UNITS, self._changed_at)
         least, held = math.inf, math.inf
@@ -161,16 +177,18 @@ class StretchControl:
         slack = self.slack = least - base
         free = held % self.grain
         self.distance = abs(slack - (spread if slack < spread else target))
-        if slack < spread:
+        if slack < spread and not self._is_cheap(slack, target, cost):
             if now < self._no_expansion_before:
                 return 0.0
             steps = -(-(target - slack) // self.grain)
             return min(steps * self.grain - free, float(STEP_UNITS), max(1.0, frame_units / 2))
         if now - self._changed_at < SETTLE_UNITS:
             return 0.0
-        surplus = slack - target - UPPER_MARGIN
+        surplus, margin = slack - target - UPPER_MARGIN, WAIT_MARGIN
+        if cost is not None and surplus < self.grain <= slack and cost(slack - self.grain) + SPARE_GAIN * self.grain < cost(slack):
+            surplus, margin = self.grain, SPARE_MARGIN
         if surplus >= 0:
-            surplus = min(surplus, min([call.wait for call in self._calls]) - WAIT_MARGIN)
+            surplus = min(surplus, min([call.wait for call in self._calls]) - margin)
         excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - early - CUT_RESERVE
         if excess < MIN_CUT_UNITS:
             return 0.0
@@ -178,6 +196,11 @@ class StretchControl:
             return 0.0
         step = frame_units / 2 if excess >= FAST_EXCESS_UNITS else min(float(STEP_UNITS), frame_units / 2)
         return -min(excess, max(1.0, step))
+
+    def _is_cheap(self, slack: float, target: float, cost: Callable[[float], float] | None) -> bool:
+        """Whether what comes too late for `slack` costs less than the grains that it lacks."""
+        longer = slack - (slack - target) // self.grain * self.grain
+        return cost is not None and slack >= 0 and cost(slack) <= cost(longer)
 
 
 def _common_measure(a: float, b: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from voicestream.core.playout.histogram import DelayHistogram
@@ -152,6 +153,18 @@ class DelayEstimator:
             base = min(sample.delay, self._quickest.value if self._quickest.value is not None else sample.delay)
             sample.delay = max(base, sample.delay - (sample.arrival - due))
             sample.arrival = due
+
+    @property
+    def cost(self) -> Callable[[float], float] | None:
+        """What delay and late frames cost at a slack, in units, for choosing among the steps that a device allows.
+
+        None while the delay supposed in the beginning holds: too little is known.
+        """
+        return self._cost if self._histogram.costs and self.spread <= self._spread else None
+
+    def _cost(self, slack: float) -> float:
+        costs = self._histogram.costs
+        return costs[max(0, min(int(slack), self.ceiling))]
 
     def late_events(self, slack: float) -> int:
         """How many times within the last two seconds frames came more than `slack` behind the quickest; neighbours count once."""

@@ -170,7 +170,7 @@ class Director:
                 control.moved(now)
             control.observe(now, now - front.end, held, now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
-                change = round(control.correction(now, base, delay.needed, delay.target, units, front.early))
+                change = round(control.correction(now, base, delay.needed, delay.target, units, front.early, delay.cost))
         if self._run.units:
             self._end_run()
         self._credit = 0.0

@@ -16,6 +16,9 @@ RELEASE_SHARE = 0.25
 MEMORY_UNITS = 12000.0
 """Time constant of the decay, in units of media (30 s)."""
 
+LITTLE_UNITS = 1600.0
+"""One late frame among fewer than so many units says little of how many there will be (4 s)."""
+
 _RESCALE = 1e12
 
 
@@ -24,6 +27,10 @@ class DelayHistogram:
 
     Bucket 0 holds what was as quick as the quickest, bucket i delays in (i - 1, i]; the last one everything above the
     ceiling, which no allowed delay can serve.
+
+    Attributes:
+        costs: What each delay up to the ceiling costs, in units, by what was known when `best_delay` was asked last; where little
+            was, as if as many frames more had been in time.
 
     Args:
         ceiling_units: Largest delay of interest.
@@ -34,6 +41,7 @@ class DelayHistogram:
         self._weights = [0.0] * (ceiling_units + 2)
         self._total = 0.0
         self._unit_weight = 1.0
+        self.costs: list[float] = []
 
     def bucket(self, delay_units: float) -> int:
         """Index of the bucket for a delay."""
@@ -72,9 +80,12 @@ class DelayHistogram:
         price = LATE_COST_UNITS / total
         best, least, kept = 0, float("inf"), float("inf")
         late = 0.0
+        costs = self.costs = [0.0] * (self._ceiling + 1)
+        doubted = LATE_COST_UNITS / max(total, LITTLE_UNITS * scale)
         for delay in range(self._ceiling, -1, -1):
             late += weights[delay + 1]
             cost = delay + price * late
+            costs[delay] = delay + doubted * late
             if delay == present:
                 kept = cost
             if cost < least:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from voicestream.core.playout.control import StretchControl
@@ -18,8 +20,16 @@ def watched(slack: float, held: float = 0.0, wait: float = 100.0, ticks: int = 6
     return control, now
 
 
-def correction(control: StretchControl, now: float, *, spread: float = 2.0, base: float = 0.0, early: float = 0.0) -> float:
-    return control.correction(now, base, spread, spread + 1, 8, early)
+def correction(
+    control: StretchControl,
+    now: float,
+    *,
+    spread: float = 2.0,
+    base: float = 0.0,
+    early: float = 0.0,
+    cost: Callable[[float], float] | None = None,
+) -> float:
+    return control.correction(now, base, spread, spread + 1, 8, early, cost)
 
 
 def test_slack_that_suffices_is_left_alone() -> None:
@@ -50,6 +60,22 @@ def test_a_grain_too_much_slack_is_cut_by_small_steps() -> None:
 
 def test_slack_within_one_grain_of_the_target_cannot_be_had_smaller() -> None:
     assert correction(*watched(11.0)) == 0
+
+
+def test_a_little_too_little_is_kept_where_a_whole_grain_more_would_cost_more() -> None:
+    control, now = watched(3.0)
+    assert correction(control, now, spread=4) > 0
+    assert correction(control, now, spread=4, cost=lambda slack: slack + (7 if slack < 4 else 0)) == 0
+    assert correction(control, now, spread=4, cost=lambda slack: slack + (9 if slack < 4 else 0)) > 0
+
+
+def test_a_grain_that_saves_less_than_it_costs_is_cut_though_the_rest_is_no_more_than_needed() -> None:
+    control, now = watched(11.0)
+    assert correction(control, now) == 0
+    assert correction(control, now, cost=lambda slack: slack) == -4
+    assert correction(control, now, cost=lambda slack: slack + (7 if slack < 4 else 0)) == 0  # not worth the stretching
+    control.observe(now, 11.0, 0.0, 8.1)
+    assert correction(control, now, cost=lambda slack: slack) == 0  # a frame of late needed it
 
 
 def test_what_the_executor_holds_beyond_the_grain_is_cut_but_for_a_reserve() -> None:

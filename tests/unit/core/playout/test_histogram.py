@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from voicestream.core.playout.histogram import DelayHistogram
 
 
@@ -72,3 +74,14 @@ def test_a_lower_delay_must_be_worth_the_change() -> None:
     assert with_late(200).best_delay(present=0) == 0
     assert with_late(200).best_delay(present=20) == 20
     assert with_late(500).best_delay(present=20) == 0
+
+
+def test_the_costs_tell_what_each_delay_saves_and_little_is_not_made_much_of() -> None:
+    histogram = DelayHistogram(60)
+    for _ in range(40):
+        histogram.add(0.0, 8)
+    histogram.add(10.0, 8)
+    assert histogram.best_delay() == 10
+    # One late frame in a third of a second's speech may be one in 4 s as well: it is worth 20 units, rather than a hundred.
+    assert histogram.costs[9] == pytest.approx(9 + 4000 * 8 / 1600, rel=0.05)
+    assert histogram.costs[10] == 10
