@@ -46,6 +46,7 @@ class Estimator(Known):
         self._watch = DrainWatch()
         self._resume_bps = 0.0
         self.hold_until = -math.inf
+        self._may_hold = True
         self._before: tuple[State, float | None, float | None, float] | None = None  # state, share, pair and moment when the drain began
         self._undone_at = -math.inf
         self._restarts = 0  # drains that were begun anew because it was less than thought
@@ -157,6 +158,7 @@ class Estimator(Known):
         self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before)))
         self._resume_bps = before
         self._restarts = 0
+        self._may_hold = True
         self._watch.highest = 0.0
         self._begin_drain(now, rtt, reason)
 
@@ -169,8 +171,11 @@ class Estimator(Known):
     def _hold(self, now: float) -> None:
         """Send nothing until a queue that has been seen to be long is a short one again."""
         path = self.path
+        if now < self.hold_until and path.delay.wait < tuning.SHORT_QUEUE:
+            self.hold_until = now
         backlog = path.backlog(now, self._share or self.target_bps)
-        if min(backlog, path.delay.wait) > tuning.LONG_QUEUE and now >= self.hold_until:
+        if self._may_hold and min(backlog, path.delay.wait) > tuning.LONG_QUEUE:
+            self._may_hold = False  # once for each queue: how long it is now is a guess
             self.hold_until = now + min(tuning.LONGEST_HOLD, backlog - tuning.SHORT_QUEUE)
 
     def _note_share(self, now: float, share: float) -> None:
@@ -187,6 +192,10 @@ class Estimator(Known):
         delay, watch = self.path.delay, self._watch
         queue, share = delay.standing, self._share or self.target_bps
         watch.update(now, queue)
+        busy = self.path.busy.rate_bps(0.2)
+        if busy is not None and self._before is not None and now - self._before[3] < tuning.FINDING and busy < 0.9 * share:
+            self._note_share(now, busy)  # the first datagrams that waited told too much
+            self._set(min(self.target_bps, self._drain_rate(now)))
         self._hold(now)
         if queue < max(0.006, 0.6 * self._aim()) and delay.newest < tuning.BEGUN:
             if not self._undone(now):

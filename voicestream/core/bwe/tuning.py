@@ -10,6 +10,7 @@ __all__ = [
     "CAREFUL",
     "CAREFUL_BPS",
     "DAMPING",
+    "FINDING",
     "HOLD",
     "LEAST_QUEUE",
     "LEAST_SHARE",
@@ -87,3 +88,6 @@ SHORT_QUEUE: Final = 0.12
 """Seconds of queue at which speech goes on after it."""
 
 LONGEST_HOLD: Final = 0.8
+
+FINDING: Final = 0.6
+"""Seconds from the first sign of a queue in which our share of the link is still being found out."""
