@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -27,7 +27,7 @@ class _Drive:
         memory_s: After so long little is left of where it was.
         gap_every_s: Mean time between two gaps.
         gap_s: Mean length of a gap.
-        lump: Opportunities that come at once, as of a cell that serves its phones in turn.
+        lump: Opportunities that come at once, as of a cell that serves its phones in turn; 0 for a rate a second, as in a log.
     """
 
     middle_kbps: float
@@ -39,7 +39,7 @@ class _Drive:
 
 
 DRIVES: Final[Mapping[str, _Drive]] = MappingProxyType({
-    "commute": _Drive(middle_kbps=90, spread=1.1, memory_s=6, gap_every_s=40, gap_s=1.0),
+    "commute": _Drive(middle_kbps=90, spread=1.1, memory_s=6, gap_every_s=40, gap_s=1.0, lump=0),
     "evdo": _Drive(middle_kbps=300, spread=1.3, memory_s=8, gap_every_s=45, gap_s=1.2, lump=2),
     "umts": _Drive(middle_kbps=900, spread=1.2, memory_s=5, gap_every_s=30, gap_s=0.9, lump=3),
     "lte": _Drive(middle_kbps=5000, spread=1.2, memory_s=8, gap_every_s=30, gap_s=0.5, lump=4),
@@ -59,28 +59,35 @@ def synthetic(name: str, seconds: float, rng: random.Random) -> LinkProfile:
     if name in DELAYS:
         delays = _satellite(seconds, rng) if name == "satellite" else _swell(seconds, rng)
         return LinkProfile(delay_trace_ms=tuple(delays), delay_trace_step_ms=DELAY_STEP_MS, loss=0.012 if name == "satellite" else 0.002)
-    return LinkProfile(rate_trace_ms=tuple(_drive(DRIVES[name], seconds, rng)))
+    drive = DRIVES[name]
+    rates = _rates(drive, seconds, 0.1 if drive.lump else 1.0, rng)
+    if drive.lump:
+        return LinkProfile(rate_trace_ms=tuple(_slots(rates, drive.lump, rng)))
+    return LinkProfile(rate_kbps=tuple((float(second), round(bps / 1e3, 1)) for second, bps in enumerate(rates)))
 
 
-def _drive(drive: _Drive, seconds: float, rng: random.Random) -> list[int]:
-    slots: list[int] = []
-    step_s = 0.1
+def _rates(drive: _Drive, seconds: float, step_s: float, rng: random.Random) -> Iterator[float]:
+    """Bits per second in one step after the other."""
     keep = math.exp(-step_s / drive.memory_s)
     level = abs(rng.gauss(0, 0.5))  # it begins where a call can
-    credit, gap_until = 0.0, 0.0
+    gap_until = 0.0
     for step in range(int(seconds / step_s)):
         at = step * step_s
         level = keep * level + math.sqrt(1 - keep * keep) * rng.gauss(0, drive.spread)
         if at > 5 and rng.random() < step_s / drive.gap_every_s:
             gap_until = at + rng.expovariate(1 / drive.gap_s)
-        if at < gap_until:
-            credit = 0.0
-            continue
-        credit += drive.middle_kbps * 1e3 * math.exp(level) * step_s / SLOT_BITS
-        lumps = int(credit / drive.lump)
-        credit -= lumps * drive.lump
+        yield 0.0 if at < gap_until else drive.middle_kbps * 1e3 * math.exp(level)
+
+
+def _slots(rates: Iterator[float], lump: int, rng: random.Random) -> list[int]:
+    """Milliseconds of opportunities, of rates in tenths of a second."""
+    slots, credit = list[int](), 0.0
+    for step, bps in enumerate(rates):
+        credit = credit + bps * 0.1 / SLOT_BITS if bps else 0.0
+        lumps = int(credit / lump)
+        credit -= lumps * lump
         for _ in range(lumps):
-            slots += [int((at + rng.random() * step_s) * 1e3)] * drive.lump
+            slots += [int((step + rng.random()) * 100)] * lump
     return sorted(slots) or [0]
 
 

@@ -32,12 +32,14 @@ _BURSTS: Final = {(80, 5): (Bar("delay_p50_ms", "<=", 220),), (80, 10): (conceal
 
 def _losses(rtt_ms: int, percent: int, burst: int) -> Case:
     pattern = BurstLoss(loss=percent / 100, burst=burst) if burst > 1 else None
+    bars = (_BURSTS if pattern else _HEARD).get((rtt_ms, percent), ())
+    quick = (percent, rtt_ms) in ((5, 40), (10, 80))
     one_way = LinkProfile(delay_ms=rtt_ms / 2, loss=0.0 if pattern else percent / 100, burst_loss=pattern)
     return Case(
         name=f"{'burst' if pattern else 'loss'}{percent}-{rtt_ms}",
         about=f"{percent} % loss {f'in bursts of {burst}' if pattern else 'one by one'}, both ways, round trip {rtt_ms} ms",
-        seconds=30, b2a=one_way, a2b=one_way, quick=(percent, rtt_ms) in ((5, 40), (10, 80)),
-        bars=(*(_BURSTS if pattern else _HEARD).get((rtt_ms, percent), ()), SPENT),
+        seconds=90 if bars and not quick else 30,  # a share of a thousandth wants some thousands of frames
+        b2a=one_way, a2b=one_way, quick=quick, bars=(*bars, SPENT),
     )  # fmt: skip
 
 
