@@ -25,7 +25,7 @@ __all__ = ["RealReport", "real_breaks"]
 FRAME_S: Final = 0.02
 LIVE_WITHIN_S: Final = 5.0
 CAUGHT_UP_WITHIN_S: Final = 20.0
-AT_ONCE: Final = 10
+AT_ONCE: Final = 4
 LONGEST_S: Final = 6.0
 TAIL_S: Final = 1.0
 
@@ -259,7 +259,7 @@ async def _all(seeds: Sequence[int], redis: str | None) -> list[RealReport]:
 
 
 def real_breaks(seeds: Sequence[int], *, redis: str | None = None) -> list[RealReport]:
-    """Break a call for each seed, ten at once, on this machine's loopback.
+    """Break a call for each seed, four at once, on this machine's loopback.
 
     Args:
         seeds: Of the breaks.
