@@ -10,6 +10,7 @@ from typing import Final
 from voicestream.config import FRAME_MS_CHOICES, SessionConfig
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.samples import WindowedMin
+from voicestream.core.recovery.budget import ANSWERS
 from voicestream.core.recovery.choice import ENOUGH, SHARE_STEP, Choice, LossMemory, Tools, choose
 
 __all__ = [
@@ -75,7 +76,7 @@ ASSUMED_RTT: Final = 0.1
 LOOKAHEAD: Final = 0.15
 """Seconds that a playout waits at most, as long as the far end has not told its own."""
 
-USUAL_ANSWERS: Final = 0.06
+USUAL_ANSWERS: Final = 0.12
 """Part of the wire bytes that retransmissions take at most, as a rule."""
 
 RICH_BPS: Final = 20000
@@ -238,8 +239,9 @@ class Allocator:
         # What has been granted stays while speech keeps its floor, lest the plan flap.
         least = SPEECH_FLOOR_BPS if self.plan.redundancy_share > rate.redundancy_share else RICH_BPS
         kept = min(least, rate.max_bitrate_bps) + headers_bps(self._config.frame_ms, 1)
-        share = 1 - min(USUAL_ANSWERS, self._memory.share) - kept / max(media_bps, 1.0)
-        return min(rate.redundancy_cap, max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP))
+        answers = min(USUAL_ANSWERS, ANSWERS * self._memory.share) if self.plan.retransmit else 0.0
+        share = min(rate.redundancy_cap, 1 - kept / max(media_bps, 1.0)) - answers
+        return max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP)
 
     def _protect(self, choice: Choice) -> None:
         old, inband = self.plan, self._inband_fec(self.plan, choice)

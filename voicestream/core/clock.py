@@ -28,7 +28,7 @@ class RemoteClock:
     """Estimates from echoes: the far end tells when a datagram of ours arrived there and when it told so, both on its clock.
 
     Attributes:
-        rtt: Smoothed round-trip time in seconds, the far end's hold taken off; None before the first echo.
+        rtt: Smoothed round-trip time in seconds, the far end's hold taken off. Before the first echo what was supposed, or None.
         latest_rtt: The newest sample, in seconds.
         min_rtt: The smallest sample, in seconds.
     """
@@ -42,6 +42,11 @@ class RemoteClock:
         self._offset_ticks = 0.0
         self._error = math.inf
         self._best_at = 0.0
+
+    def suppose(self, rtt: float | None) -> None:
+        """Something to go by until the first echo: what the transport has measured, in seconds."""
+        if self.latest_rtt is None and rtt is not None and 0 < rtt <= MAX_HOLD:
+            self.rtt = rtt
 
     def echo(self, sent_at: float, arrival_tick: int, reply_tick: int, now: float) -> float | None:
         """Take one echo.
@@ -61,9 +66,10 @@ class RemoteClock:
         if hold > MAX_HOLD or not -2 * _QUANTUM <= sample <= MAX_HOLD:
             return None
         sample = max(sample, 0.0)
+        first = self.latest_rtt is None  # what was supposed before it says no more
         self.latest_rtt = sample
         self.min_rtt = sample if self.min_rtt is None else min(self.min_rtt, sample)
-        self.rtt = sample if self.rtt is None else self.rtt + _RTT_GAIN * (sample - self.rtt)
+        self.rtt = sample if self.rtt is None or first else self.rtt + _RTT_GAIN * (sample - self.rtt)
         error = sample / 2 + 2 * _QUANTUM
         if error <= self.error(now):
             reverse = tick_delta(reply_tick, ticks(now))  # offset less the one-way delay toward us

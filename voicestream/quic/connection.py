@@ -362,7 +362,7 @@ class Connection:
             if isinstance(self.session, Pending):
                 self.adopt(self.session.take_up(now))
             else:
-                self.session.start(now)
+                self.session.start(now, self._quic.rtt)
 
     def _fail(self, error: ConnectError | None, code: int, reason: str, *, transport: bool = False) -> None:
         """Give up before the session began."""

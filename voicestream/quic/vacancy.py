@@ -53,7 +53,7 @@ class Vacant:
     def path_changed(self, now: float) -> None:
         """Nothing was known of it."""
 
-    def start(self, now: float) -> None:
+    def start(self, now: float, rtt: float | None = None) -> None:
         """Nothing begins."""
 
     def receive_datagram(self, data: bytes, now: float) -> None:

@@ -76,9 +76,15 @@ class ClientSession(Session):
         )
         wire.encode_message(self._hello)  # a bad value fails here, at the caller's line
 
-    def start(self, now: float) -> None:
-        """Call: HELLO is ready to be sent. Raises StateError when called twice."""
+    def start(self, now: float, rtt: float | None = None) -> None:
+        """Call: HELLO is ready to be sent. Raises StateError when called twice.
+
+        Args:
+            now: Monotonic seconds.
+            rtt: Round trip in seconds, where the transport has measured it already.
+        """
         self._require_idle()
+        self._link.reports.clock.suppose(rtt)
         self._control.start(now)
         self._hub.send(self._hello, now)
         grease = Grease(self._hub.entropy, enabled=self._hub.config.grease).message()

@@ -236,7 +236,7 @@ class Machine:
         self._tracks.open(tracks)
         self._events.limit_rate()
         self._hub.record(now, "session:opened", session_id=grant.session_id.hex(), lifetime_s=grant.lifetime, tracks=len(tracks))
-        self._planner.opened(now)
+        self._planner.opened(now, self._link.reports.clock.rtt)
 
     def _take_early(self, now: float) -> None:
         self._link.opened(now)

@@ -12,6 +12,7 @@ from typing import Final
 from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor_rate_bps, headers_bps, wire_rate_bps
 from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
+from voicestream.core.recovery.budget import ANSWERS
 from voicestream.core.feedback import Feedback, SentDatagram
 from voicestream.events import PlanChanged, QualityChanged
 from voicestream.session.hub import Hub
@@ -29,7 +30,7 @@ ASSUMED_OTHERS_BPS: Final = 2000
 ACK_BYTES: Final = 8
 """Bytes of an ACK that rides on a datagram."""
 
-MOST_LOSS_ANSWERED: Final = 0.1
+MOST_LOSS_ANSWERED: Final = 0.12
 LITTLE_LOSS: Final = 0.03
 FULL_REDUNDANCY_BPS: Final = 40000
 NO_REDUNDANCY_BPS: Final = 16000
@@ -125,10 +126,10 @@ class Planner:
 
     # What happens
 
-    def opened(self, now: float) -> None:
-        """Audio may flow: the plan to begin with is the first decision."""
+    def opened(self, now: float, rtt: float | None) -> None:
+        """Audio may flow: the plan to begin with is the first decision. `rtt` is what the transport has measured, if it has."""
         self._record_plan(self.plan, now)
-        self._choose(now, None)
+        self._choose(now, rtt)
 
     def sent(self, datagram: SentDatagram, now: float, *, other_bytes: int, eliciting: bool) -> None:
         """A datagram leaves.
@@ -211,7 +212,8 @@ class Planner:
             return 0.0
         # What a full queue has dropped will not go on.
         likely = max(LITTLE_LOSS, self.estimator.background_loss)
-        return min(MOST_LOSS_ANSWERED, likely, self.estimator.path.losses.share)
+        lost = self.estimator.path.losses.share
+        return min(MOST_LOSS_ANSWERED, min(likely, lost) + (ANSWERS - 1) * min(self.estimator.background_loss, lost))
 
     def _need_bps(self) -> float:
         """What there is use for at most."""

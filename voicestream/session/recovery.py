@@ -15,6 +15,7 @@ from voicestream.core.recovery.fec import Repair, RepairEncoder, Source, runs_of
 from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
+from voicestream.core.recovery.waiting import Waiting, waiting_for
 from voicestream.media import MediaFrame
 from voicestream.session.coded import coded
 from voicestream.session.hub import Hub, earliest
@@ -69,7 +70,7 @@ class Recovery:
         incoming: By track that this end receives.
     """
 
-    __slots__ = ("_hub", "_looking", "_questions", "budget", "counts", "incoming", "outgoing")
+    __slots__ = ("_hub", "_looking", "_questions", "_rtt", "budget", "counts", "incoming", "outgoing")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -79,6 +80,7 @@ class Recovery:
         self.incoming: dict[int, IncomingRecovery] = {}
         self._looking = RateLimit(LOOKED_AT_PER_SECOND, 1.0)
         self._questions: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._rtt = ASSUMED_RTT
 
     def open(self, *, sent: Iterable[int], received: Iterable[int]) -> None:
         """Set up the tracks that this end sends and receives."""
@@ -238,7 +240,7 @@ class Recovery:
         for media in out.resends.echoes(now):
             frame = coded(RetransmissionFrame, media)
             size = frame_size(frame)
-            if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.REPAIR, size):
+            if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.RETRANSMISSION, size):
                 self._send_again(frame, bundle, 0)
                 self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=False, reason="once more")
 
@@ -297,7 +299,7 @@ class Recovery:
 
     # In
 
-    def arrived(self, media: MediaFrame, older_end: int, now: float, *, patience: float = 0.0) -> list[Source]:
+    def arrived(self, media: MediaFrame, older_end: int, now: float, *, patience: float = 0.0, plain: bool = False) -> list[Source]:
         """New media has come, in whatever way; returns what the repairs bring back with its help.
 
         Args:
@@ -305,13 +307,27 @@ class Recovery:
             older_end: End of the latest media before it.
             now: Monotonic seconds.
             patience: Seconds that whoever takes it in order waits for what a break has swallowed; 0 where it is not one.
+            plain: It came the plain way.
         """
         into = self.incoming[media.track]
         into.missing.arrived(media.pts, media.units)
+        if media.pts >= older_end:
+            into.loss.arrived()
+        elif plain:
+            into.loss.overtaken()
         if media.pts > older_end and not media.talkspurt_start:
+            into.loss.lost(min(MAX_HOLE_UNITS, media.pts - older_end) // media.units)
             self._hole(media.track, into, older_end, media.pts, now, patience)
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
         return into.decoder.source(Source(pts=media.pts, flags=_flags(media), payload=media.payload))
+
+    def waiting(self, track: int, units: int) -> Waiting | None:
+        """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
+        loss = self.incoming[track].loss
+        if not loss.is_real:
+            return None
+        lookahead = self._hub.config.playout.lookahead_ms / 1000
+        return waiting_for(loss=loss.share, burst=loss.burst, rtt=self._rtt, frame=units / UNITS_PER_SECOND, lookahead=lookahead)
 
     def ended(self, track: int, end_pts: int, finish_pts: int, now: float, *, patience: float = 0.0) -> None:
         """The track ends at `finish_pts`, and media has come up to `end_pts`."""
@@ -336,6 +352,7 @@ class Recovery:
 
     def asking(self, now: float, rtt: float | None) -> bool:
         """Whether there is something to ask the far end for now."""
+        self._rtt = rtt or ASSUMED_RTT
         for track, into in self.incoming.items():
             if not len(into.missing):
                 continue

@@ -9,6 +9,7 @@ from voicestream.core.recovery.fec import RepairDecoder, RepairEncoder
 from voicestream.core.recovery.missing import MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
+from voicestream.core.recovery.waiting import LossWatch
 
 __all__ = ["IncomingRecovery", "OutgoingRecovery", "RecoveryCounts"]
 
@@ -44,3 +45,4 @@ class IncomingRecovery:
 
     decoder: RepairDecoder = field(default_factory=RepairDecoder)
     missing: MissingTracker = field(default_factory=MissingTracker)
+    loss: LossWatch = field(default_factory=LossWatch)

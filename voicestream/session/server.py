@@ -61,9 +61,15 @@ class ServerSession(Session):
         """Who opened the session; see `accept`."""
         return self._identity
 
-    def start(self, now: float) -> None:
-        """Wait for HELLO; the time for the handshake runs. Raises StateError when called twice."""
+    def start(self, now: float, rtt: float | None = None) -> None:
+        """Wait for HELLO; the time for the handshake runs. Raises StateError when called twice.
+
+        Args:
+            now: Monotonic seconds.
+            rtt: Round trip in seconds, where the transport has measured it already.
+        """
         self._require_idle()
+        self._link.reports.clock.suppose(rtt)
         self._hub.lifecycle.listen()
         self._hub.note_state(State.IDLE, now)
         self._control.start(now)

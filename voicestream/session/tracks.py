@@ -146,7 +146,11 @@ class Tracks:
             self.latency.came(media, send_time, first=kind is SourceKind.AUDIO)
             if kind is SourceKind.RETRANSMISSION:
                 self._hub.record(now, "recovery:retransmission_received", track=media.track, pts=media.pts)
-            self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=receiver.patience(now)), now, send_time)
+            elif media.pts > older_end and not media.talkspurt_start and receiver.delivery.playout is not None:
+                waiting = self.recovery.waiting(media.track, media.units)
+                if waiting is not None:
+                    receiver.delivery.playout.expect_repairs(waiting.seconds, answered=waiting.answered)
+            self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=receiver.patience(now), plain=kind is SourceKind.AUDIO), now, send_time)
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
         """A repair, and what it brings back."""

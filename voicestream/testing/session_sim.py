@@ -35,8 +35,9 @@ class SessionPeer(CallSide):
         self._streams: dict[int, ReliablePipe] = {}
         self._flushing = False
 
-    def connect(self, link: Link, other: SessionPeer, *, retry_s: float) -> None:
-        """Join this side's output to the other side's input."""
+    def connect(self, link: Link, other: SessionPeer, *, retry_s: float, rtt: float) -> None:
+        """Join this side's output to the other side's input; a transport's handshake would have measured `rtt` on the way."""
+        self._rtt = rtt
         self.other = self._far = other
         self._link = link
         self._retry_s = retry_s
@@ -45,7 +46,7 @@ class SessionPeer(CallSide):
 
     def start(self) -> None:
         """Begin the handshake."""
-        self._own.start(self.sim.now)
+        self._own.start(self.sim.now, self._rtt)
         self.flush()
 
     def receive_datagram(self, data: bytes) -> None:
@@ -163,9 +164,10 @@ class SessionCall:
         sealer = TokenSealer(sim.entropy("key")(32))
         self.server = SessionPeer(sim, "server", ServerSession(server or client, sealer=sealer, entropy=sim.entropy("server")))
         self.links = {"a2b": Link(profile.a2b, f"{seed}/a2b", epoch=start), "b2a": Link(profile.b2a, f"{seed}/b2a", epoch=start)}
-        retry_s = (profile.a2b.delay_ms + profile.b2a.delay_ms) / 1e3 * 1.5 + 0.05
-        self.client.connect(self.links["b2a"], self.server, retry_s=retry_s)
-        self.server.connect(self.links["a2b"], self.client, retry_s=retry_s)
+        rtt = (profile.a2b.delay_ms + profile.b2a.delay_ms) / 1e3
+        retry_s = rtt * 1.5 + 0.05
+        self.client.connect(self.links["b2a"], self.server, retry_s=retry_s, rtt=rtt)
+        self.server.connect(self.links["a2b"], self.client, retry_s=retry_s, rtt=rtt)
         self.server.start()
         self.client.start()
 

@@ -59,7 +59,7 @@ class FakeSession:
     def has_left(self) -> bool:
         return False
 
-    def start(self, now: float) -> None:
+    def start(self, now: float, rtt: float | None = None) -> None:
         assert self.started_at is None
         self.started_at = now
 

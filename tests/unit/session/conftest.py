@@ -56,6 +56,7 @@ class Player:
         self.send_times: list[float | None] = []
         self.clears: list[tuple[int, int, int]] = []
         self.ahead: list[tuple[int, bool]] = []
+        self.expected: list[tuple[float, bool]] = []
         self.finish_pts: int | None = None
         self.heard = 0
         self.level_units = 12.0
@@ -67,6 +68,9 @@ class Player:
         self.frames.append(frame)
         self.kinds.append(kind)
         self.send_times.append(send_time)
+
+    def expect_repairs(self, wait: float, *, answered: bool) -> None:
+        self.expected.append((wait, answered))
 
     def set_ahead(self, from_pts: int, ahead: bool) -> None:
         self.ahead.append((from_pts, ahead))

@@ -38,6 +38,7 @@ RECENT_FACTOR = 3.0
 UPDATE_UNITS = 40.0
 START_UNITS = 400.0
 START_TOLERANCE_UNITS = 2.0
+EXPECTED_TOLERANCE_UNITS = 4.0
 MARGIN_UNITS = 1.0
 
 
@@ -85,6 +86,8 @@ class DelayEstimator:
         self._observed = 0.0
         self._next_update = 0.0
         self._spread = 0.0
+        self._expected = SlidingMin(REPAIR_PEAK_UNITS)
+        self._at_once = SlidingMin(REPAIR_PEAK_UNITS)
         self._settle_target()
 
     @property
@@ -95,10 +98,25 @@ class DelayEstimator:
     def _settle_target(self) -> None:
         """What follows from the spread that was measured, and from what is left of the delay supposed in the beginning."""
         ceiling = float(self.ceiling)
+        for expected in (self._expected, self._at_once):
+            expected.expire(self._position)
+        later, at_once = -(self._expected.value or 0.0), -(self._at_once.value or 0.0)
         supposed = self._start * (1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS))
-        self.spread = min(ceiling, max(self._spread, supposed))
-        self.needed = min(ceiling, max(self._spread, supposed - START_TOLERANCE_UNITS))
-        self.target = min(ceiling, self.spread + MARGIN_UNITS)  # VS-16-2
+        self.spread = min(ceiling, max(self._spread, supposed, at_once))
+        self.needed = min(ceiling, max(self._spread, supposed - START_TOLERANCE_UNITS, later - EXPECTED_TOLERANCE_UNITS))
+        self.target = min(ceiling, max(self.spread, later) + MARGIN_UNITS)  # VS-16-2
+
+    def expect(self, wait: float, *, at_once: bool) -> None:
+        """What is lost is worth waiting for up to `wait` behind the quickest frame, and no longer; forgotten when no more gets lost.
+
+        Args:
+            wait: Units.
+            at_once: The next gap is worth it already.
+        """
+        self._expected.push(self._position, -wait)
+        if at_once:
+            self._at_once.push(self._position, -wait)
+        self._settle_target()
 
     def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, *, talkspurt_start: bool, repaired: bool) -> float:
         """Take the arrival of a live frame.
@@ -192,9 +210,12 @@ class DelayEstimator:
         peak = -min(self._peak.value or 0.0, self._repair_peak.value or 0.0)
         if base is not None:
             ceiling = self.ceiling
+            most = -(self._expected.value or -math.inf)
             for sample in self._samples:
                 before = sample.quickest_before
                 behind = sample.delay - (base if base > before else before)
+                if sample.repaired and behind > most:
+                    behind = most
                 # The histogram's bucket, without a call for each of a hundred.
                 bucket = 0 if behind <= 0 else math.ceil(behind) if behind <= ceiling else ceiling + 1
                 recent.append((bucket, sample.units * REPAIR_FACTOR if sample.repaired else float(sample.units)))
@@ -238,6 +259,8 @@ class DelayEstimator:
             self._settle(sample.position, behind, sample.units, sample.repaired)
 
     def _settle(self, position: float, behind: float, units: int, repaired: bool) -> None:
+        if repaired and self._expected.value is not None:
+            behind = min(behind, -self._expected.value)
         self._histogram.add(behind, units * (REPAIR_FACTOR if repaired else 1.0))
         (self._repair_peak if repaired else self._peak).push(position, -behind)
         # The other kind may not come any more: its reason goes with time all the same.

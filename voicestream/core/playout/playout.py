@@ -70,6 +70,15 @@ class Playout:
         if self._trace is not None:
             self._trace.inserted(frame, now, kind, self._intake.playhead)
 
+    def expect_repairs(self, wait: float, *, answered: bool) -> None:
+        """Something is missing, and what of it comes back does so within `wait`.
+
+        Args:
+            wait: Seconds behind the quickest frame; repairs that come later than that are not waited for.
+            answered: It is asked for, so that waiting for it at once pays; else the delay grows by and by.
+        """
+        self._intake.delay.expect(wait * UNITS_PER_SECOND, at_once=answered)
+
     def set_ahead(self, from_pts: int, ahead: bool) -> None:
         """Note that the talkspurt from `from_pts` on is (or is not) sent faster than real time (ANCHOR's flag)."""
         self._intake.gate.set_ahead(from_pts, ahead)

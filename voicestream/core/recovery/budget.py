@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["RedundancyBudget", "Tool"]
+__all__ = ["ANSWERS", "RedundancyBudget", "Tool"]
 
 MAX_CREDIT: Final = 1500.0
 """Bytes that may be saved up."""
@@ -17,6 +17,9 @@ TIGHT_CREDIT: Final = 200.0
 
 OVERDRAFT: Final = 900.0
 """Bytes by which retransmissions may run ahead of the measured loss: a burst is to be answered before it is measured."""
+
+ANSWERS: Final = 2.0
+"""Wire bytes that answering a lost one takes: the answer in a packet of its own, and its echo."""
 
 _LOSS_GAIN: Final = 1 / 64
 
@@ -32,7 +35,7 @@ class Tool(enum.Enum):
 
 
 class RedundancyBudget:
-    """Credit grows with what is sent: by `share` of the wire for any tool, and by the measured loss for retransmissions alone.
+    """Credit grows with what is sent: by `share` of the wire for any tool, and by twice the measured loss for retransmissions alone.
 
     Args:
         share: Part of the wire bytes that redundancy may take, 0 to 0.5; with 0 there is none, retransmissions included.
@@ -68,7 +71,7 @@ class RedundancyBudget:
         """A datagram leaves, with all that is in it."""
         self.wire_bytes += wire_bytes
         self._credit = min(MAX_CREDIT, self._credit + self.share * wire_bytes)
-        self._answers = min(MAX_CREDIT, self._answers + self.loss * wire_bytes)
+        self._answers = min(MAX_CREDIT, self._answers + ANSWERS * self.loss * wire_bytes)
 
     def tighten(self) -> None:
         """The path carries less: what was saved up before is worth little now."""
