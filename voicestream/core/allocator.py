@@ -76,8 +76,11 @@ ASSUMED_RTT: Final = 0.1
 LOOKAHEAD: Final = 0.15
 """Seconds that a playout waits at most, as long as the far end has not told its own."""
 
-USUAL_ANSWERS: Final = 0.12
-"""Part of the wire bytes that retransmissions take at most, as a rule."""
+USUAL_ANSWERS: Final = 0.06
+"""Part of the wire bytes that answers take at most, as a rule; twice that with their echoes."""
+
+BURSTS: Final = 1.5
+"""Datagrams lost together in the mean from which losses count as bursts."""
 
 RICH_BPS: Final = 20000
 """More than so many bits of the codec give way to redundancy that keeps frames from being concealed."""
@@ -218,7 +221,7 @@ class Allocator:
         self._memory.update(now, loss.share, loss.mean_burst)
         before = self.plan
         self.wanted_share = self._chosen(self._config.rate.redundancy_cap, lookahead).share
-        self._protect(self._chosen(self._room(media_bps), lookahead))
+        self._protect(self._chosen(self._room(media_bps, lookahead), lookahead))
         return self.plan is not before
 
     def _chosen(self, most: float, lookahead: float) -> Choice:
@@ -233,13 +236,17 @@ class Allocator:
             bitrate_bps=min(plan.bitrate_bps, max(RICH_BPS, self._config.bitrate_bps)),
         )
 
-    def _room(self, media_bps: float) -> float:
+    def _room(self, media_bps: float, lookahead: float) -> float:
         """Part of the wire bytes that redundancy may take without making the codec poor."""
         rate = self._config.rate
         # What has been granted stays while speech keeps its floor, lest the plan flap.
         least = SPEECH_FLOOR_BPS if self.plan.redundancy_share > rate.redundancy_share else RICH_BPS
         kept = min(least, rate.max_bitrate_bps) + headers_bps(self._config.frame_ms, 1)
-        answers = min(USUAL_ANSWERS, ANSWERS * self._memory.share) if self.plan.retransmit else 0.0
+        memory = self._memory
+        in_time = self._rtt + self._config.frame_ms / 1000 < lookahead
+        # Under bursts answers are sent once.
+        factor = ANSWERS if memory.burst < BURSTS else 1.0
+        answers = factor * min(USUAL_ANSWERS, memory.share) if in_time else 0.0
         share = min(rate.redundancy_cap, 1 - kept / max(media_bps, 1.0)) - answers
         return max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP)
 

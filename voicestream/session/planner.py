@@ -12,8 +12,8 @@ from typing import Final
 from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor_rate_bps, headers_bps, wire_rate_bps
 from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
-from voicestream.core.recovery.budget import ANSWERS
 from voicestream.core.feedback import Feedback, SentDatagram
+from voicestream.core.recovery.budget import ANSWERS
 from voicestream.events import PlanChanged, QualityChanged
 from voicestream.session.hub import Hub
 from voicestream.wire.sequence import TICKS_PER_SECOND
@@ -30,7 +30,7 @@ ASSUMED_OTHERS_BPS: Final = 2000
 ACK_BYTES: Final = 8
 """Bytes of an ACK that rides on a datagram."""
 
-MOST_LOSS_ANSWERED: Final = 0.12
+MOST_LOSS_ANSWERED: Final = 0.1
 LITTLE_LOSS: Final = 0.03
 FULL_REDUNDANCY_BPS: Final = 40000
 NO_REDUNDANCY_BPS: Final = 16000

@@ -15,7 +15,7 @@ from voicestream.core.recovery.fec import Repair, RepairEncoder, Source, runs_of
 from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
-from voicestream.core.recovery.waiting import Waiting, waiting_for
+from voicestream.core.recovery.waiting import Waiting
 from voicestream.media import MediaFrame
 from voicestream.session.coded import coded
 from voicestream.session.hub import Hub, earliest
@@ -323,11 +323,7 @@ class Recovery:
 
     def waiting(self, track: int, units: int) -> Waiting | None:
         """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
-        loss = self.incoming[track].loss
-        if not loss.is_real:
-            return None
-        lookahead = self._hub.config.playout.lookahead_ms / 1000
-        return waiting_for(loss=loss.share, burst=loss.burst, rtt=self._rtt, frame=units / UNITS_PER_SECOND, lookahead=lookahead)
+        return self.incoming[track].waiting(units, self._rtt, self._hub.config.playout.lookahead_ms / 1000)
 
     def ended(self, track: int, end_pts: int, finish_pts: int, now: float, *, patience: float = 0.0) -> None:
         """The track ends at `finish_pts`, and media has come up to `end_pts`."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.recovery.copies import CopyQueue
 from voicestream.core.recovery.fec import RepairDecoder, RepairEncoder
 from voicestream.core.recovery.missing import MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
-from voicestream.core.recovery.waiting import LossWatch
+from voicestream.core.recovery.waiting import LossWatch, Waiting, waiting_for
 
 __all__ = ["IncomingRecovery", "OutgoingRecovery", "RecoveryCounts"]
 
@@ -46,3 +47,10 @@ class IncomingRecovery:
     decoder: RepairDecoder = field(default_factory=RepairDecoder)
     missing: MissingTracker = field(default_factory=MissingTracker)
     loss: LossWatch = field(default_factory=LossWatch)
+
+    def waiting(self, units: int, rtt: float, lookahead: float) -> Waiting | None:
+        """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
+        loss = self.loss
+        if not loss.is_real:
+            return None
+        return waiting_for(loss=loss.share, burst=loss.burst, rtt=rtt, frame=units / UNITS_PER_SECOND, lookahead=lookahead)

@@ -150,7 +150,8 @@ class Tracks:
                 waiting = self.recovery.waiting(media.track, media.units)
                 if waiting is not None:
                     receiver.delivery.playout.expect_repairs(waiting.seconds, answered=waiting.answered)
-            self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=receiver.patience(now), plain=kind is SourceKind.AUDIO), now, send_time)
+            plain, patience = kind is SourceKind.AUDIO, receiver.patience(now)
+            self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
         """A repair, and what it brings back."""

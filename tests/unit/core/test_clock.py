@@ -100,3 +100,16 @@ def test_send_times_of_datagrams_that_were_overtaken_lie_before() -> None:
     times = SendTimes()
     late = times.seconds(ticks(20.0), 50.05)
     assert times.seconds(ticks(19.9), 50.06) == pytest.approx(late - 0.1, abs=0.0006)
+
+
+def test_what_is_supposed_serves_until_the_first_echo() -> None:
+    clock = RemoteClock()
+    clock.suppose(None)
+    assert clock.rtt is None
+    clock.suppose(0.2)
+    assert clock.rtt == 0.2
+    assert clock.min_rtt is None
+    assert clock.echo(1.0, ticks(1.02), ticks(1.02), 1.04) == pytest.approx(0.04)
+    assert clock.rtt == pytest.approx(0.04)
+    clock.suppose(0.5)
+    assert clock.rtt == pytest.approx(0.04)

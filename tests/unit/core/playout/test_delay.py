@@ -258,3 +258,41 @@ def test_neighbours_that_come_late_are_one_event() -> None:
     assert feed.estimator.late_events(12.0) == 0
     feed.frames(110)
     assert feed.estimator.late_events(4.0) == 0
+
+
+def _told(delay: DelayEstimator, count: int = 100, first: int = 0) -> None:
+    for number in range(first, first + count):
+        end = 8 * (number + 1)
+        delay.observe(end, 8, float(end), None, talkspurt_start=number == 0, repaired=False)
+        delay.update(float(end))
+
+
+def test_what_is_missing_is_waited_for_as_long_as_its_answer_takes_and_forgotten_in_time() -> None:
+    delay = DelayEstimator(0.0, 60)
+    _told(delay)
+    assert delay.spread <= 1
+    delay.expect(26.0, at_once=True)
+    assert delay.spread == 26.0
+    assert delay.needed == 22.0, "a little less is no reason to lengthen anything"
+    _told(delay, 700, first=100)
+    delay.update(1e9)
+    assert delay.spread <= 1
+
+
+def test_where_nothing_is_asked_for_the_delay_grows_without_waiting_at_the_gap() -> None:
+    delay = DelayEstimator(0.0, 60)
+    _told(delay)
+    delay.expect(50.0, at_once=False)
+    assert delay.spread <= 1
+    assert delay.target >= 50.0
+
+
+def test_a_repair_that_comes_later_than_is_worth_waiting_for_does_not_lengthen_the_delay() -> None:
+    delay = DelayEstimator(0.0, 60)
+    _told(delay)
+    delay.expect(26.0, at_once=True)
+    for number in range(100, 120):
+        end = 8 * (number + 1)
+        delay.observe(end, 8, end + (55.0 if number % 4 == 0 else 0.0), None, talkspurt_start=False, repaired=number % 4 == 0)
+        delay.update(end + 55.0)
+    assert delay.target <= 28.0

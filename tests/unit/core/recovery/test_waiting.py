@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from voicestream.core.recovery.waiting import LossWatch, waiting_for
+
+
+def wait(loss: float = 0.01, burst: float = 1.0, rtt: float = 0.04, frame: float = 0.02, lookahead: float = 0.15):
+    return waiting_for(loss=loss, burst=burst, rtt=rtt, frame=frame, lookahead=lookahead)
+
+
+def test_an_answer_takes_a_frame_to_be_missed_and_a_round_trip() -> None:
+    waiting = wait(loss=0.0)
+    assert waiting.answered
+    assert 0.06 <= waiting.seconds <= 0.07
+
+
+def test_the_more_is_lost_the_longer_a_second_chance_is_worth_it() -> None:
+    assert wait(loss=0.0).seconds < wait(loss=0.03).seconds < wait(loss=0.08).seconds == pytest.approx(0.108)
+    assert wait(loss=0.2).seconds == wait(loss=0.09).seconds
+
+
+def test_the_first_of_a_burst_is_missed_at_its_end() -> None:
+    assert wait(burst=3).seconds == pytest.approx(wait().seconds + 0.04)
+
+
+@pytest.mark.parametrize("rtt", [0.04, 0.1, 0.118, 0.2, 0.5])
+@pytest.mark.parametrize("lookahead", [0.02, 0.15, 0.3])
+def test_nothing_is_worth_more_than_the_lookahead(rtt: float, lookahead: float) -> None:
+    waiting = wait(loss=1.0, burst=9, rtt=rtt, lookahead=lookahead)
+    assert 0 <= waiting.seconds <= lookahead
+
+
+def test_where_no_answer_comes_in_time_repairs_are_waited_for_the_longer_the_more_of_them_it_takes() -> None:
+    few, many = wait(rtt=0.2), wait(rtt=0.2, loss=0.05)
+    assert not few.answered
+    assert not many.answered
+    assert 0.08 < few.seconds < many.seconds == pytest.approx(0.14)
+
+
+def test_the_watch_knows_share_and_burst() -> None:
+    watch = LossWatch()
+    for _ in range(400):
+        for _ in range(38):
+            watch.arrived()
+        watch.lost(2)
+    assert watch.share == pytest.approx(0.05, abs=0.01)
+    assert watch.burst == pytest.approx(2.0, abs=0.01)
+    for _ in range(1000):
+        watch.arrived()
+    assert watch.share < 0.001
+
+
+def test_frames_that_were_merely_overtaken_are_no_loss() -> None:
+    watch = LossWatch()
+    watch.lost(1)
+    assert watch.is_real, "the first is taken for what it looks like"
+    for _ in range(20):
+        watch.arrived()
+        watch.overtaken()
+        watch.lost(1)
+    assert not watch.is_real
+    for _ in range(40):
+        watch.lost(1)
+    assert watch.is_real
