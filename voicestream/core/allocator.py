@@ -236,6 +236,11 @@ class Allocator:
             bitrate_bps=min(plan.bitrate_bps, max(RICH_BPS, self._config.bitrate_bps)),
         )
 
+    @property
+    def answers(self) -> float:
+        """How many times what is lost is sent again, in the mean: under bursts an echo is often lost with its answer."""
+        return ANSWERS if self._memory.burst < BURSTS else 1.0
+
     def _room(self, media_bps: float, lookahead: float) -> float:
         """Part of the wire bytes that redundancy may take without making the codec poor."""
         rate = self._config.rate
@@ -244,9 +249,7 @@ class Allocator:
         kept = min(least, rate.max_bitrate_bps) + headers_bps(self._config.frame_ms, 1)
         memory = self._memory
         in_time = self._rtt + self._config.frame_ms / 1000 < lookahead
-        # Under bursts answers are sent once.
-        factor = ANSWERS if memory.burst < BURSTS else 1.0
-        answers = factor * min(USUAL_ANSWERS, memory.share) if in_time else 0.0
+        answers = self.answers * min(USUAL_ANSWERS, memory.share) if in_time else 0.0
         share = min(rate.redundancy_cap, 1 - kept / max(media_bps, 1.0)) - answers
         return max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP)
 

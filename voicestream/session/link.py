@@ -150,6 +150,7 @@ class Link:
         self._planner.allocator.copies = self._tracks.recovery.gets_copies
         self._planner.reported(feedback, now, self.reports.clock.rtt, self.reports.clock.min_rtt)
         self._tracks.recovery.budget.share = self._planner.redundancy_share()
+        self._tracks.recovery.budget.answers = self._planner.allocator.answers
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt, send_time)
 
     def _count_unknown(self, frame: Any, now: float) -> None:

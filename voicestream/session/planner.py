@@ -13,7 +13,6 @@ from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor
 from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
 from voicestream.core.feedback import Feedback, SentDatagram
-from voicestream.core.recovery.budget import ANSWERS
 from voicestream.events import PlanChanged, QualityChanged
 from voicestream.session.hub import Hub
 from voicestream.wire.sequence import TICKS_PER_SECOND
@@ -213,7 +212,7 @@ class Planner:
         # What a full queue has dropped will not go on.
         likely = max(LITTLE_LOSS, self.estimator.background_loss)
         lost = self.estimator.path.losses.share
-        return min(MOST_LOSS_ANSWERED, min(likely, lost) + (ANSWERS - 1) * min(self.estimator.background_loss, lost))
+        return min(MOST_LOSS_ANSWERED, min(likely, lost) + (self.allocator.answers - 1) * min(self.estimator.background_loss, lost))
 
     def _need_bps(self) -> float:
         """What there is use for at most."""
