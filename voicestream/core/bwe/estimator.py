@@ -238,7 +238,8 @@ class Estimator(Known):
     def _leave_drain(self, now: float) -> None:
         share = self._share or self.target_bps
         self._share = share = max(share, min(self.path.busy.rate_bps(0.5) or 0.0, self._resume_bps))
-        self._rivals.drained(now, self._watch.highest, share, self.path.pairs.newest_bps(now))
+        drained = 1.5 if self._before is None else min(1.5, now - self._before[3])  # older pairs may tell of a link that was faster
+        self._rivals.drained(now, self._watch.highest, share, self.path.pairs.newest_bps(now, age=drained))
         if self._rivals.compete(now):
             self._not_ours(now)
             return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
 from voicestream.core.bwe.pair_schedule import PairSchedule
@@ -11,9 +9,6 @@ from voicestream.core.bwe.path import FASTER, PathView
 from voicestream.core.bwe.state import State
 
 __all__ = ["Known"]
-
-LONG_WAIT: Final = 0.12
-"""Seconds of queue in which pairs would only make it longer."""
 
 
 class Known:
@@ -72,8 +67,6 @@ class Known:
     def wants_pair(self, now: float) -> bool:
         """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
         path = self.path
-        if self.state is State.DRAIN and path.delay.wait > LONG_WAIT:
-            return False  # what waits tells it as well
         newest = path.pairs.newest_bps(now, age=1.2, least=1)
         return self._schedule.due(
             now,
