@@ -1,4 +1,4 @@
-"""The command line: ``voicestream serve | call | demo | cert | version``."""
+"""The command line: ``voicestream serve | call | demo | cert | dashboard | inspect | version``."""
 
 from __future__ import annotations
 

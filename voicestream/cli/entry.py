@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from voicestream.cli import call, cert, dashboard, demo, serve
+from voicestream.cli import call, cert, dashboard, demo, inspect, serve
 from voicestream.cli.errors import CommandError, sentence
 from voicestream.cli.version import version
 from voicestream.errors import VoiceStreamError
@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="voicestream", description="Live speech both ways over QUIC.")
     parser.add_argument("--version", action="version", version=f"voicestream {version()}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for module in (serve, call, demo, cert, dashboard):
+    for module in (serve, call, demo, cert, dashboard, inspect):
         module.add_command(commands)
     commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
     return parser

@@ -51,6 +51,7 @@ __all__ = [
     "decode_message",
     "encode_message",
     "message_limit",
+    "parameter_rules",
 ]
 
 MAX_PAYLOAD: Final = 4096
@@ -98,6 +99,11 @@ _PARAMETER_RULES: Final[dict[int, _ParameterRules]] = {
 def message_limit(message_type: int) -> int:
     """Most bytes that the payload of a message of this type may have. VS-5.1-3"""
     return MAX_HANDSHAKE_PAYLOAD if MessageType.HELLO <= message_type <= MessageType.RESUMED else MAX_PAYLOAD
+
+
+def parameter_rules(message_type: int) -> tuple[frozenset[int], tuple[str, ...]]:
+    """Ids of the parameters that a message defines, and the fields of those that it must have."""
+    return _PARAMETER_RULES[message_type]
 
 
 def _missing(message_type: int, parameters: Parameters) -> list[str]:
