@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from voicestream.call_stats import CallStats, collect_stats
 from voicestream.codepoints import ErrorCode
-from voicestream.observe.figures import Figures, Values
+from voicestream.observe.figures import Figures, Key, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,13 +82,13 @@ class CallFigures(Figures):
         role: Label of all that is counted.
 
     Attributes:
-        store: Tells how many batches a session store has taken, and how many it has not.
+        sources: Tell what else is counted beside the calls: counters by name and label.
     """
 
     def __init__(self, role: Literal["client", "server"]) -> None:
         super().__init__(role)
         self._live: dict[CallParts, None] = {}
-        self.store: Callable[[], tuple[int, int]] | None = None
+        self.sources: list[Callable[[], Mapping[Key, float]]] = []
 
     def begun(self, parts: CallParts) -> None:
         """A call is taken."""
@@ -139,10 +139,9 @@ class CallFigures(Figures):
             for gone in [parts for parts in values if parts not in self._live]:
                 del values[gone], stats[gone]
             found = self._whole(values.values())
-            if self.store is not None:
-                written, failed = self.store()
-                found.count("store", written, "written")
-                found.count("store", failed, "failed")
+            for source in self.sources:
+                for (name, label), number in source().items():
+                    found.count(name, number, label)
             self._settle(found)
         self._gauges(found, stats)
         return found

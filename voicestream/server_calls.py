@@ -103,11 +103,11 @@ class ServerCalls:
                 raise
             raise OSError(error.errno, f"cannot listen on {host or 'every address'} port {port}: {error.strerror.lower()}") from error
         self.addresses = self._transport.addresses
+        self.figures.sources.append(self._transport.counters)
         self._watching = asyncio.get_running_loop().create_task(self._watch(), name="voicestream paths")
         if self._shared is not None:
-            writer = self._shared.writer
-            self.figures.store = lambda: (writer.batches, writer.failures)
-            self._writing = asyncio.get_running_loop().create_task(writer.run(), name="voicestream store")
+            self.figures.sources.append(self._shared.counters)
+            self._writing = asyncio.get_running_loop().create_task(self._shared.writer.run(), name="voicestream store")
 
     def _new_session(self) -> ServerSession:
         options = self._rules.options

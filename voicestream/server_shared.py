@@ -9,7 +9,7 @@ import os
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final
 
 from voicestream.call_options import CallInfo
@@ -153,6 +153,22 @@ class Shared:
             logger.warning("a session cannot be resumed at present, since the store does not answer: %s", error or type(error).__name__)
             pause = error.retry_after if isinstance(error, StoreError) else RETRY_AFTER
             raise RejectedError(ErrorCode.BUSY, "the session cannot be looked up at present", retry_after=max(0.1, pause)) from error
+
+    def counters(self) -> dict[tuple[str, str], float]:
+        """What became of batches, requests to the store and sessions of other servers, by name of the metric and its label."""
+        writer = self.writer
+        found: dict[tuple[str, str], float] = {
+            ("store", "written"): writer.batches,
+            ("store", "failed"): writer.failures,
+            ("store", "unwritten"): writer.unwritten,
+            ("takeovers", "taken"): self.taken,
+            ("takeovers", "unreachable"): self.unreachable,
+        }
+        # A store may count for itself.
+        stats = getattr(self._store, "stats", None)
+        if is_dataclass(stats) and not isinstance(stats, type):
+            found |= {("store_requests", one.name): getattr(stats, one.name) for one in fields(stats)}
+        return found
 
     async def flush(self) -> None:
         """Write what there is to write, if the store takes it in time."""

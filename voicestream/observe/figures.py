@@ -57,7 +57,11 @@ METRICS: Final = (
     Metric("dropouts", "counter", "Concealments of 150 ms or more"),
     Metric("ordered_lost_seconds", "counter", "Speech missing in what was read in order"),
     Metric("events", "counter", "Application events, by what became of them", "fate"),
-    Metric("store", "counter", "Batches for the session store: written, and failed", "outcome"),
+    Metric("connections", "counter", "Who came to the door: accepted, refused by a limit, sent a Retry, sent the versions", "outcome"),
+    Metric("packets_dropped", "counter", "Packets for nobody, for calls that are over, beyond a connection's limit, not sent", "why"),
+    Metric("store", "counter", "Batches for the session store: written, and failed; ends of sessions unwritten", "outcome"),
+    Metric("store_requests", "counter", "What a session store counts of its own requests", "outcome"),
+    Metric("takeovers", "counter", "Sessions of other servers: taken, and put off because the store did not answer", "outcome"),
 )
 
 

@@ -169,6 +169,14 @@ class ServerTransport(SocketOwner):
         """Connections that have been handed to `on_connection` and are not over."""
         return list(self._links.values())
 
+    def counters(self) -> dict[tuple[str, str], float]:
+        """What became of those who came to the door and of packets that no call got, by name of the metric and its label."""
+        stats = self.endpoint.stats
+        begun = {name: getattr(stats, name) for name in ("accepted", "refused", "retried", "negotiated")}
+        lost = {name: getattr(stats, name) for name in ("ignored", "late", "unread")}
+        lost["unsent"] = sum(udp.dropped for udp in self._ports)
+        return {("connections", name): n for name, n in begun.items()} | {("packets_dropped", name): n for name, n in lost.items()}
+
     def refuse_new(self) -> None:
         """Take no more connections; those that exist go on."""
         with self.lock:

@@ -25,7 +25,10 @@ MAX_BURST: Final = 256
 MAX_POLLED: Final = 16
 """Datagrams taken from a socket by somebody else than the loop."""
 
-MAX_UDP_BYTES: Final = 65536
+MAX_UDP_BYTES: Final = 2048
+"""Bytes that are read of a datagram: what is longer than any path of ours carries is cut off, and no packet of QUIC then. Python makes a
+buffer of the full size for each datagram and gives back what it does not need; 256 KiB, as asyncio has it, or 64 KiB leave the
+process's memory in pieces in the long run."""
 
 GONE: Final = frozenset(
     {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EACCES, errno.EPERM, errno.ENETDOWN}
@@ -140,6 +143,8 @@ class UdpPort(asyncio.DatagramProtocol):
         """Begin to receive."""
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=self.sock)
+        if hasattr(self._transport, "max_size"):  # asyncio's selector loops; uvloop has one buffer for all
+            self._transport.max_size = MAX_UDP_BYTES
 
     def close(self) -> None:
         """Close the socket."""

@@ -288,7 +288,10 @@ TARGETS: Final[dict[str, Target]] = {
         watched=("voicestream.wire.datagram", "voicestream.wire.frames", "voicestream.wire.buffer"),
     ),
     "messages": Target(
-        run=_messages, seeds=_of_channel("control"), weight=2, watched=("voicestream.wire.messages", "voicestream.wire.buffer")
+        run=_messages,
+        seeds=_of_channel("control"),
+        weight=2,
+        watched=("voicestream.wire.messages", "voicestream.wire.parameters", "voicestream.wire.buffer"),
     ),
     "parameters": Target(run=_parameters, seeds=_some_parameters, watched=("voicestream.wire.parameters",)),
     "events": Target(run=_events, seeds=_some_events, watched=("voicestream.wire.event_stream",)),

@@ -27,8 +27,11 @@ async def handle(call: voicestream.Call) -> None:
         async for block in call:
             await call.send(block)
     elif what == "slow":
+        # One who takes twelve times as long as it lasts leaves when the call is over: what waits then would keep it for minutes.
         async for _ in call.frames(block_ms=200, decode=False):
             await asyncio.sleep(0.5)
+            if call.closed:
+                break
     elif what == "brief":
         await asyncio.sleep(1.0)
     elif what == "fails":

@@ -16,6 +16,7 @@ __all__ = ["SoakRelay", "random_profile"]
 
 _HEADERS = 28
 _MAX_FLOWS = 8
+_MAX_PACKET = 2048
 
 
 def random_profile(rng: random.Random) -> LinkProfile:
@@ -121,7 +122,7 @@ def _packets(one: socket.socket) -> Iterator[tuple[bytes, Any]]:
     """What has come."""
     for _ in range(50):
         try:
-            yield one.recvfrom(65536)
+            yield one.recvfrom(_MAX_PACKET)
         except BlockingIOError:
             return
         except OSError:

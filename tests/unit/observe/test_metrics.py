@@ -10,8 +10,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from voicestream.call_figures import CallFigures
 from voicestream.observe.figures import BOUNDS, METRICS, Figures
 from voicestream.observe.metrics import ALERTS, DASHBOARD, Metrics, read_package_file
+from voicestream.server_shared import Shared
+from voicestream.store import MemoryStore
+from voicestream.store.redis import RedisStoreStats
 
 SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 
@@ -137,3 +141,20 @@ def test_metrics_are_of_figures_of_different_roles() -> None:
     for wrong in ((), (Figures("server"), Figures("server"))):
         with pytest.raises(ValueError, match="one server's figures"):
             Metrics(*wrong)
+
+
+def test_what_is_counted_beside_the_calls_is_exported_under_names_that_there_are() -> None:
+    store = MemoryStore()
+    store.stats = RedisStoreStats(failures=4, skipped=9)  # type: ignore[attr-defined]
+    shared = Shared(store, on_superseded=lambda session_id: None, before_batch=lambda: None)
+    shared.taken, shared.writer.batches = 2, 7
+    figures = CallFigures("server")
+    figures.sources += [shared.counters, lambda: {("connections", "refused"): 5.0}]
+    found = values(figures)
+    role = ("role", "server")
+    for name, label, number in (
+        ("store", "written", 7), ("store_requests", "failures", 4), ("store_requests", "skipped", 9), ("takeovers", "taken", 2),
+        ("takeovers", "unreachable", 0), ("connections", "refused", 5),
+    ):  # fmt: skip
+        assert found[f"voicestream_{name}_total", (("outcome", label), role)] == number
+    assert {name for name, _ in shared.counters()} <= {metric.name for metric in METRICS}

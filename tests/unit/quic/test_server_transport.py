@@ -13,6 +13,7 @@ import pytest
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
 from voicestream.errors import ConnectError, RejectedError
+from voicestream.observe.figures import METRICS
 from voicestream.quic import server_transport
 from voicestream.quic.aio import ClientTransport, Link, ServerTransport
 from voicestream.quic.configuration import ClientTls, ServerTls
@@ -192,3 +193,18 @@ async def test_garbage_does_not_disturb_a_server(listen: Listen, dial: Listen) -
     await until(lambda: links)
     await client.close()
     await server.close()
+
+
+async def test_what_came_to_the_door_is_counted(listen: Listen, dial: Listen) -> None:
+    transport, _ = await listen()
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"not a packet of anybody", transport.addresses[0])
+            client = await dial("127.0.0.1", transport.port)
+        counters = transport.counters()
+        assert counters["connections", "accepted"] == 1
+        assert counters["packets_dropped", "ignored"] == 2  # the other one has the client's own look whether anybody is here
+        assert {name for name, _ in counters} <= {metric.name for metric in METRICS}
+        client.abort()
+    finally:
+        transport.abort()

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from voicestream.quic.sockets import MAX_BURST, RefusalProbe, UdpPort, bind_socket, client_socket, host_port, resolve
+from voicestream.quic.sockets import MAX_BURST, MAX_UDP_BYTES, RefusalProbe, UdpPort, bind_socket, client_socket, host_port, resolve
 
 
 def test_an_endpoint_is_named_as_in_a_uri() -> None:
@@ -109,3 +109,24 @@ async def test_a_probe_says_nothing_while_somebody_listens() -> None:
         assert sock.recv(10) == b"\0"
         probe.close()
     assert told == []
+
+
+async def test_no_more_is_read_of_a_datagram_than_a_path_carries() -> None:
+    """Python makes a buffer as long as may be asked for, for each datagram."""
+    taken: list[bytes] = []
+    done = asyncio.Event()
+
+    def on_burst(_: UdpPort, burst: list[tuple[bytes, object]]) -> None:
+        taken.extend(data for data, _ in burst)
+        if len(taken) == 4:
+            done.set()
+
+    port = UdpPort(bind_socket(socket.AF_INET, ("127.0.0.1", 0)), on_burst)
+    with client_socket(socket.AF_INET, "127.0.0.1") as sock:
+        for size in (1472, 9000, 1472, 9000):
+            sock.sendto(bytes(size), port.address)
+        await port.open()
+        async with asyncio.timeout(10):
+            await done.wait()
+        port.close()
+    assert [len(data) for data in taken] == [1472, MAX_UDP_BYTES] * 2
