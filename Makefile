@@ -8,12 +8,14 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu build clean
+.PHONY: help demo test lint types coverage spec mutation fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
 	@echo "make test             lint, types, coverage of the wire layer, all tests"
 	@echo "make lint             ruff and mypy"
+	@echo "make spec             requirements, ids, quotations and citations of the specification; writes spec/coverage.md"
+	@echo "make mutation [SAMPLE=n] [MUTATION=...]  faults put into the wire layer and the resume tokens: how many the tests find"
 	@echo "make fuzz [INPUTS=n] [SEED=n]  hostile input in every state of client and server"
 	@echo "make fuzz SECONDS=n [SEED=n]  the same and each decoder, guided by coverage (atheris)"
 	@echo "make soak [SECONDS=n] [SEED=n]  twenty calls over paths that break: memory, tasks, descriptors, lag"
@@ -42,6 +44,14 @@ lint: $(READY)
 coverage: $(READY)
 	$(BIN)/coverage run --branch --source=voicestream/wire -m pytest -q -p no:cacheprovider tests/unit/wire tests/unit/test_vectors.py tests/property/test_wire.py
 	$(BIN)/coverage report --show-missing --fail-under=95
+
+spec: $(READY)
+	$(BIN)/python -m spec.tools
+
+SAMPLE ?= 0
+MUTATION ?=
+mutation: $(READY)
+	$(BIN)/python -m tests.mutation --sample $(SAMPLE) $(MUTATION)
 
 # Tests run side by side, one process a core; a failure prints its seed all the same.
 PYTEST_WORKERS ?= auto

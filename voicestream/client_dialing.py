@@ -49,7 +49,7 @@ class Dialing:
     target: CallUri
     options: CallOptions
     tls: ClientTls
-    token: bytes = field(repr=False)
+    token: bytes = field(repr=False)  # VS-15-2
     route_token: bytes | None = field(repr=False)
     open_timeout: float
     resume: bool = True

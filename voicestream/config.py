@@ -111,7 +111,7 @@ class RateConfig:
     max_bitrate_bps: int = 64000
     send_deadline_ms: int = 150
     queue_frames: int = 100
-    redundancy_share: float = 0.10
+    redundancy_share: float = 0.10  # VS-9.4-3
     redundancy_cap: float = 0.30
     pairs: bool = True
 

@@ -221,7 +221,7 @@ async def test_an_event_that_the_far_end_does_not_take_is_refused_at_once(serve:
         await call.send_event(b"x" * 2048)
 
 
-async def test_json_that_is_none_ends_the_call(serve: Serve) -> None:
+async def test_json_that_is_none_ends_the_call(serve: Serve) -> None:  # VS-7.2-2
     async with serve(sit) as loopback, loopback.connect() as call:
         with call._parts.link.verbs() as (session, now):
             session.send_event(b"{", now, kind=voicestream.EventKind.JSON)

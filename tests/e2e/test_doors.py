@@ -102,6 +102,7 @@ async def test_under_load_a_client_proves_its_address_and_notices_nothing(serve:
 
 
 async def test_no_secret_of_a_call_is_in_any_log_trace_or_repr(serve: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+    # VS-15-2 VS-15.2-2
     """T-LEAK: everything that both ends write or show of a call that works, and of one that fails, is searched for its secrets."""
     secrets = {"token": "tok3n-zebra", "metadata": "m3ta-zebra", "event": "ev3nt-zebra", "context": "c0ntext-zebra", "query": "qu3ry-zebra"}
     shown: list[str] = []

@@ -88,7 +88,7 @@ async def until(condition: Any, seconds: float = 10.0) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_server_that_drains_sends_its_calls_to_the_other_one_and_no_word_is_lost(serve: Any) -> None:
+async def test_a_server_that_drains_sends_its_calls_to_the_other_one_and_no_word_is_lost(serve: Any) -> None:  # VS-11.2-2
     async with two(serve) as (first, one, _second, other):
         call = await first.connect("/desk?x=1", metadata=b"meta")
         hearing: list[int] = []
@@ -141,6 +141,7 @@ class Stubborn(MemoryStore):
 
 
 async def test_a_store_that_is_gone_puts_a_resumption_off_and_a_session_goes_back_to_the_server_that_drains(serve: Any) -> None:
+    # VS-11.4-3
     store = Stubborn()
     async with two(serve, store=store) as (first, one, _second, other):
         call = await first.connect()
@@ -161,7 +162,7 @@ async def test_a_store_that_is_gone_puts_a_resumption_off_and_a_session_goes_bac
         await closing
 
 
-async def test_what_is_left_when_the_drain_is_over_is_resumed_at_the_other_server_too(serve: Any) -> None:
+async def test_what_is_left_when_the_drain_is_over_is_resumed_at_the_other_server_too(serve: Any) -> None:  # VS-11.2-3
     """No next_uri: the client knows the other server by itself, and is let go with MAY_RESUME."""
     store = MemoryStore()
     one, other = Desk(), Desk()

@@ -20,7 +20,7 @@ from voicestream.testing.fuzz_victim import CLIENT_STATES, MAX_HELD_BYTES, SERVE
 INPUTS = int(os.environ.get("VOICESTREAM_FUZZ_INPUTS", "20000"))
 
 
-def test_no_input_breaks_a_promise_in_any_state() -> None:
+def test_no_input_breaks_a_promise_in_any_state() -> None:  # VS-15-4
     report = fuzz(INPUTS, seed=20261130, max_seconds=120)
     print("\n".join(report.lines()))
     assert not report.failures, "\n".join(report.failures)
@@ -131,13 +131,13 @@ def watch(victim: Victim, inputs: Iterator[FuzzInput], name: str, count: int) ->
 
 @pytest.mark.parametrize("role", ["client", "server"])
 @pytest.mark.parametrize("name", FLOODS)
-def test_a_flood_is_bounded_or_ends_the_session(name: str, role: str) -> None:
+def test_a_flood_is_bounded_or_ends_the_session(name: str, role: str) -> None:  # VS-14-1
     victim = Victim(role, "open", random.Random(f"{name}/{role}"))
     watch(victim, map(FLOODS[name], itertools.count(100)), name, 4000)
 
 
 @pytest.mark.parametrize("state", ["waiting", "asked"])
-def test_a_flood_before_the_call_is_bounded_or_ends_the_session(state: str) -> None:
+def test_a_flood_before_the_call_is_bounded_or_ends_the_session(state: str) -> None:  # VS-14-1
     role = "client" if state == "waiting" else "server"
     for name in ("audio", "ordered events without the first", "streams without end", "settings", "unknown messages"):
         victim = Victim(role, state, random.Random(name))

@@ -144,7 +144,7 @@ class Machine:
 
 @settings(max_examples=400, deadline=None)
 @given(operations)
-def test_a_playout_keeps_its_books_and_never_goes_back(steps: list[tuple[object, ...]]) -> None:
+def test_a_playout_keeps_its_books_and_never_goes_back(steps: list[tuple[object, ...]]) -> None:  # VS-16-5
     machine = Machine()
     for name, *arguments in steps:
         {
@@ -162,7 +162,7 @@ def test_a_playout_keeps_its_books_and_never_goes_back(steps: list[tuple[object,
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.floats(0, 0.3)), max_size=80), st.integers(0, 2**32))
-def test_frames_that_come_somehow_are_all_accounted_for_at_the_end(arrivals: list[tuple[int, float]], seed: int) -> None:
+def test_frames_that_come_somehow_are_all_accounted_for_at_the_end(arrivals: list[tuple[int, float]], seed: int) -> None:  # VS-16-5
     machine = Machine()
     for index, pause in arrivals:
         machine.insert(index * 8, 8)

@@ -152,7 +152,7 @@ def test_a_datagram_cut_anywhere_is_a_value_or_an_error(datagram: Datagram, data
 @example(bytes(4) + b"\x80\x00\x00")
 @example(bytes(4) + b"\x90\x00\x00\x00")
 @example(bytes(4) + b"\x01\xff" + b"\xff" * 7)
-def test_any_bytes_are_a_datagram_or_an_error(data: bytes) -> None:
+def test_any_bytes_are_a_datagram_or_an_error(data: bytes) -> None:  # VS-15-4
     check_datagram(data)
 
 
@@ -226,7 +226,7 @@ def test_a_damaged_message_is_a_value_or_an_error(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=300) | wire.mutated(wire.control_streams().map(lambda stream: stream[1])))
-def test_any_bytes_on_the_control_stream_are_messages_or_an_error(data: bytes) -> None:
+def test_any_bytes_on_the_control_stream_are_messages_or_an_error(data: bytes) -> None:  # VS-15-4
     for message in value_or_error(CODES_OF_MESSAGES, lambda: MessageParser().feed(data)) or ():
         assert MessageParser().feed(encode_message(message)) == [message]
 

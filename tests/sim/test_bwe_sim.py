@@ -194,7 +194,7 @@ def simulate(path: Path, seconds: float, *, flows: list[Flow] | None = None, see
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.01])
-def test_one_flow_follows_a_variable_capacity(jitter: float) -> None:
+def test_one_flow_follows_a_variable_capacity(jitter: float) -> None:  # VS-9.3-3 VS-9.4-1
     """RFC 8867 section 5.1, a tenth of its rates."""
     steps = [(0.0, 100e3), (40.0, 250e3), (60.0, 60e3), (80.0, 100e3)]
     (flow,) = simulate(Path(steps, jitter=jitter), 100)
@@ -252,7 +252,7 @@ def test_lost_reports_cost_little(seed: int) -> None:
     assert flow.queue_p95(6, 60) <= 0.06
 
 
-def test_without_any_report_the_rate_falls_to_the_floor_and_comes_back() -> None:
+def test_without_any_report_the_rate_falls_to_the_floor_and_comes_back() -> None:  # VS-9.5-1
     flow = Flow()
     world = World(Path([(0.0, 200e3)]), [flow], 1)
     world.run(10)

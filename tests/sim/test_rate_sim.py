@@ -55,7 +55,7 @@ def test_the_plan_follows_a_link_down_to_thirty_kilobits_and_back() -> None:
     check([event.level for _, event in client.seen(QualityChanged)][-1] == "good", "the quality did not recover")
 
 
-def test_the_wire_rate_follows_a_variable_capacity() -> None:
+def test_the_wire_rate_follows_a_variable_capacity() -> None:  # VS-9.3-3 VS-9.4-1
     """RFC 8867 section 5.1, a tenth of its rates and a quarter of its times."""
     steps: Steps = ((0.0, 100.0), (10.0, 250.0), (20.0, 60.0), (30.0, 100.0))
     link = LinkProfile(delay_ms=50, rate_kbps=steps)
@@ -67,7 +67,7 @@ def test_the_wire_rate_follows_a_variable_capacity() -> None:
         world.sim.check(queue.percentile(95) <= 60, f"from {begin} s: {queue}")
 
 
-def test_a_link_below_the_floor_pauses_the_audio_with_little_sent_and_goes_on_when_it_can() -> None:
+def test_a_link_below_the_floor_pauses_the_audio_with_little_sent_and_goes_on_when_it_can() -> None:  # VS-9.5-2
     link = LinkProfile(delay_ms=30, rate_kbps=((0.0, 100.0), (4.0, 6.0), (16.0, 100.0)))
     world, client = call(link, 26)
     levels: Mapping[str, float] = {event.level: at - world.start for at, event in client.seen(QualityChanged)}

@@ -60,7 +60,7 @@ SHORTEN_MARGIN: Final = 0.93
 PAUSE_SHARE: Final = 0.8
 """Below this part of the floor nothing is sent: a queue of speech that comes too late helps nobody."""
 
-PAUSE_AFTER: Final = 1.0
+PAUSE_AFTER: Final = 1.0  # VS-9.5-2
 RESUME_SHARE: Final = 0.95
 
 FEC_OFF: Final = 0.5

@@ -12,7 +12,7 @@ from typing import Final
 from voicestream.codepoints import ErrorCode, MessageType
 from voicestream.errors import ProtocolError, StateError
 
-__all__ = ["RECEIVED", "SENT", "Lifecycle", "Role", "State"]
+__all__ = ["OUTLIVE_CONNECTION", "RECEIVED", "SENT", "Lifecycle", "Role", "State"]
 
 
 class Role(enum.Enum):
@@ -75,7 +75,7 @@ RECEIVED: Final[dict[Role, Transitions]] = {
     },
     Role.SERVER: {
         State.IDLE: {},
-        State.WAITING: {_T.HELLO: State.DECIDING, _T.RESUME: State.DECIDING},
+        State.WAITING: {_T.HELLO: State.DECIDING, _T.RESUME: State.DECIDING},  # VS-5.1-1
         State.DECIDING: {_T.CLOSE: State.CLOSED},
         State.OPEN: _WHILE_OPEN,
         State.DETACHED: {},
@@ -106,6 +106,9 @@ SENT: Final[dict[Role, Transitions]] = {
     },
 }
 """State after a message of this end, likewise. What is not here is a `StateError`. VS-5.5-2"""
+
+OUTLIVE_CONNECTION: Final = (State.OPEN, State.RESUMING, State.CONFIRMING)
+"""States that a session has before it is DETACHED by the loss of its connection; any other one ends with it."""
 
 
 class Lifecycle:
@@ -148,7 +151,7 @@ class Lifecycle:
 
     def detach(self) -> bool:
         """The connection under an open session is gone. False when there is no session that could outlive it."""
-        if self.state not in (State.OPEN, State.RESUMING, State.CONFIRMING):
+        if self.state not in OUTLIVE_CONNECTION:
             return False
         self.state = State.DETACHED
         return True

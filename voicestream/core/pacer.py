@@ -1,4 +1,4 @@
-"""The send queue of one track: bounded, each frame with a deadline, every drop counted (specification section 3.2, VS-3.2-4).
+"""The send queue of one track: bounded (VS-14-1), each frame with a deadline (VS-9.4-5), every drop counted (VS-3.2-4, VS-14-2).
 
 QUIC's own datagram queue neither ends nor expires, so what waits, waits here.
 """

@@ -1,4 +1,4 @@
-"""A bound on how often the peer may do something (specification section 14)."""
+"""A bound on how often the peer may do something (specification section 14, VS-14-1)."""
 
 from __future__ import annotations
 

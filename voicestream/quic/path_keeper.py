@@ -5,7 +5,8 @@ place of a session, so that the session moves when the new connection's handshak
 path is listened to.
 
 Nothing travels in 0-RTT. It would save a round trip only where no old connection is left, for it commits the session to the new one with
-its first packet, unanswered; and our server takes what belongs to a session when the handshake is complete, so that a replay does nothing.
+its first packet, unanswered (VS-11.3-8); and our server takes what belongs to a session when the handshake is complete, so that a replay
+does nothing (VS-11.3-9).
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ from voicestream.wire.parameters import Parameters
 
 __all__ = ["ClientSession"]
 
-TRANSIENT: Final = frozenset({ErrorCode.BUSY, ErrorCode.INTERNAL_ERROR, ErrorCode.GOING_AWAY})
-"""Codes of a REJECT that says nothing about the session that was to be resumed."""
+LASTING: Final = frozenset(ErrorCode) - {ErrorCode.BUSY, ErrorCode.INTERNAL_ERROR, ErrorCode.GOING_AWAY}
+"""Codes of a REJECT that ends the session that was to be resumed. Any other says nothing about it; one that is not known is like
+INTERNAL_ERROR (VS-13.1-1), and no error by itself (VS-13.1-2)."""
 
 
 class ClientSession(Session):
@@ -170,7 +171,7 @@ class ClientSession(Session):
         parameters = message.parameters
         reason = parameters.reason or ""
         self.retry_after = (parameters.retry_after_ms or 0) / 1000
-        if self.state is State.DETACHED and (message.code in TRANSIENT or self.moving_to is not None):
+        if self.state is State.DETACHED and (message.code not in LASTING or self.moving_to is not None):
             if message.code == ErrorCode.GOING_AWAY:
                 self.sent_to = parameters.uri
             # VS-11.3-15: the session is still there, and may be asked for again

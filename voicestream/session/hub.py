@@ -217,7 +217,7 @@ class Hub:
 
         CLOSE is sent if this end is the cause, the state allows a message, and there is something to carry it (`tell`).
         """
-        if self.events.over:
+        if self.events.over:  # VS-13.2-2
             return
         reason = reason.encode(errors="replace")[:MAX_REASON].decode(errors="ignore")
         if tell and not remote and self.lifecycle.may_send(MessageType.CLOSE):
@@ -230,7 +230,7 @@ class Hub:
         self.events.put(Closed(code=code, reason=reason, remote=remote, may_resume=may_resume))
 
     def fail(self, error: ProtocolError, now: float) -> None:
-        """The peer broke a rule."""
+        """The peer broke a rule; such a session is not taken up again. VS-13.2-4"""
         self.end(now, error.code, error.reason)
 
 

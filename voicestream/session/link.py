@@ -92,7 +92,7 @@ class Link:
             raise ProtocolError(ErrorCode.AUDIO_BEFORE_ACCEPT, "a datagram came before ACCEPT was sent")  # VS-5.5-3
         counts.datagrams_received += 1
         counts.bytes_received += len(data)
-        datagram = decode_datagram(data)
+        datagram = decode_datagram(data)  # VS-13.1-4
         if not self._limit.allow(now, max(1, len(datagram.frames) // 2)):
             raise ProtocolError(ErrorCode.LIMIT_EXCEEDED, "too many datagrams")
         reports = self.reports
@@ -271,7 +271,7 @@ class Link:
 
     def _seal(self, bundle: Bundle, now: float) -> bytes:
         sent, counts = self.reports.sent, self._hub.counts
-        datagram = Datagram(number=sent.next_number & 0xFFFF, send_tick=ticks(now), frames=tuple(bundle.frames))
+        datagram = Datagram(number=sent.next_number & 0xFFFF, send_tick=ticks(now), frames=tuple(bundle.frames))  # VS-4.1-1 VS-6.3-1
         data = encode_datagram(datagram)
         entry = sent.sent(len(data), now, media=tuple(bundle.media), tokens=tuple(bundle.tokens))
         self._planner.sent(entry, now, other_bytes=bundle.others, eliciting=is_eliciting(datagram))

@@ -34,7 +34,7 @@ class Grant:
     """What the server gives with ACCEPT, so that the session can be taken up again. `lifetime` in seconds."""
 
     session_id: bytes
-    resume_token: bytes = field(repr=False)
+    resume_token: bytes = field(repr=False)  # VS-15-2 VS-15.2-2
     generation: int
     lifetime: float
 

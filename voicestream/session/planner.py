@@ -200,7 +200,7 @@ class Planner:
 
     def redundancy_share(self) -> float:
         """Part of the wire bytes that redundancy may take at present: less where headers leave little, none while a queue drains."""
-        if self.estimator.state is State.DRAIN:
+        if self.estimator.state is State.DRAIN:  # VS-9.4-4
             return 0.0
         room = (self.estimator.target_bps - NO_REDUNDANCY_BPS) / (FULL_REDUNDANCY_BPS - NO_REDUNDANCY_BPS)
         return self.allocator.plan.redundancy_share * max(0.0, min(1.0, room))
@@ -228,12 +228,12 @@ class Planner:
         if self.owing:
             need *= OWING_FACTOR
         bound = self._hub.rate_bound
-        return need if bound is None else min(need, bound)
+        return need if bound is None else min(need, bound)  # VS-9.4-1
 
     def _media_bps(self) -> float:
         """What is left for audio and redundancy with their headers."""
         plan = self.allocator.plan
-        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (plan.frame_ms * plan.bundle)
+        others = self._others_bits / OTHERS_MEMORY + ACK_BYTES * 8000 / (plan.frame_ms * plan.bundle)  # VS-9.4-2
         return max(0.0, self.estimator.target_bps - others)
 
     def _audio_bps(self) -> float:

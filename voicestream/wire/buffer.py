@@ -63,7 +63,7 @@ def peek_varint(data: bytes | bytearray, position: int) -> tuple[int, int] | Non
 class Reader:
     """Takes values from the front of a byte string.
 
-    Every method raises `ProtocolError` with the code given here when the bytes end too early.
+    Every method raises `ProtocolError` with the code given here when the bytes end too early, and nothing else (VS-15-4).
     """
 
     __slots__ = ("_code", "_data", "_position")

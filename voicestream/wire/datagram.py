@@ -17,7 +17,7 @@ __all__ = ["HEADER_SIZE", "MAX_FRAMES", "MAX_SIZE", "Datagram", "decode_datagram
 
 HEADER_SIZE: Final = 4
 MAX_FRAMES: Final = 64
-MAX_SIZE: Final = 1200
+MAX_SIZE: Final = 1200  # VS-3.2-3
 """Bytes of the largest datagram that is accepted. What is sent stays within the peer's MAX_DATAGRAM_SIZE."""
 
 _AUDIO_HEADER: Final = 3

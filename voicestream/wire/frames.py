@@ -273,7 +273,7 @@ def _read_missing(track: int, reader: Reader) -> Frame:
         first, units = reader.u16(), reader.varint()
         reader.require(1 <= units <= MAX_SPAN_UNITS, f"missing range of {units} units")  # VS-4.10-2
         ranges.append((first, units))
-    reader.require(1 <= len(ranges) <= MAX_RANGES, f"{len(ranges)} missing ranges")  # VS-4.10-1
+    reader.require(1 <= len(ranges) <= MAX_RANGES, f"{len(ranges)} missing ranges")  # VS-4.10-1 VS-4.10-3
     return MissingFrame(track=track, ranges=tuple(ranges))
 
 
@@ -373,7 +373,7 @@ def decode_typed_frame(data: bytes, position: int) -> tuple[Frame, int]:
     body = data[start:end]
     read = _READERS[frame_type]
     if read is None:
-        return UnknownFrame(type=frame_type, payload=body), end  # VS-4.11-1
+        return UnknownFrame(type=frame_type, payload=body), end  # VS-4.11-1 VS-12.1-3
     reader = Reader(body)
     frame = read(frame_type & 3, reader)
     if not reader.at_end:

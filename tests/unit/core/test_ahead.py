@@ -22,7 +22,7 @@ def test_what_was_sent_counts_until_it_is_played() -> None:
 
 
 @pytest.mark.parametrize("rtt", [None, 0.02, 0.3])
-def test_over_a_long_utterance_the_far_end_holds_the_lookahead_and_no_more(rtt: float | None) -> None:
+def test_over_a_long_utterance_the_far_end_holds_the_lookahead_and_no_more(rtt: float | None) -> None:  # VS-8.5-1
     budget = AheadBudget(0.15)
     way = (rtt or 0.0) / 2
     sent = 0

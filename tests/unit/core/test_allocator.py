@@ -25,7 +25,7 @@ def test_a_bound_that_is_wide_enough_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("bound", range(14000, 100_000, 1000))
-def test_the_plan_stays_within_the_bound(bound: int) -> None:
+def test_the_plan_stays_within_the_bound(bound: int) -> None:  # VS-9.4-1
     plan = allocate(SessionConfig(), wire_bps=bound)
     assert wire_rate_bps(plan) <= bound
 
@@ -163,7 +163,7 @@ def test_there_is_more_redundancy_where_the_path_has_room_and_retransmissions_co
     assert far.inband_fec_percent == 0
 
 
-def test_where_there_is_no_room_redundancy_keeps_its_ordinary_share() -> None:
+def test_where_there_is_no_room_redundancy_keeps_its_ordinary_share() -> None:  # VS-9.4-3
     allocator = Allocator(SessionConfig())
     assert protect(allocator, 0.0, 45_000, LossPattern(0.05), 0.2).redundancy_share == 0.1
     assert allocator.wanted_share > 0.1

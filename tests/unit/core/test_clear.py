@@ -44,7 +44,7 @@ def test_of_crossing_clears_the_one_that_reaches_further_wins() -> None:
     assert sender.to_pts == 240
 
 
-def test_a_request_older_than_our_own_clear_changes_nothing() -> None:
+def test_a_request_older_than_our_own_clear_changes_nothing() -> None:  # VS-8.1-5
     clears = SenderClears(0)
     clears.begin(0, 10)
     clears.begin(0, 20)
@@ -53,13 +53,13 @@ def test_a_request_older_than_our_own_clear_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("clear", [ask(1, 101 + MAX_LEAD_UNITS), ask(MAX_STEP + 1, 50), ask(1, (1 << 62) - 1), ask((1 << 62) - 1, 0)])
-def test_a_request_beyond_all_that_was_sent_is_an_error(clear: Clear) -> None:
+def test_a_request_beyond_all_that_was_sent_is_an_error(clear: Clear) -> None:  # VS-8.1-10
     with pytest.raises(ProtocolError) as caught:
         SenderClears(0).requested(clear, 100)
     assert caught.value.code is ErrorCode.PARAMETER_ERROR
 
 
-def test_a_confirmation_settles_all_clears_up_to_it_once() -> None:
+def test_a_confirmation_settles_all_clears_up_to_it_once() -> None:  # VS-8.2-1
     clears = SenderClears(0)
     for to_pts in (10, 20, 30):
         clears.begin(0, to_pts)
@@ -77,7 +77,7 @@ def test_a_confirmation_of_very_many_settles_the_latest() -> None:
     assert list(clears.done(200)) == list(range(137, 201))
 
 
-def test_a_receiver_takes_a_clear_once() -> None:
+def test_a_receiver_takes_a_clear_once() -> None:  # VS-4.9-1
     clears = ReceiverClears(0)
     assert clears.received(void(1, 100))
     assert not clears.received(void(1, 100))
@@ -94,14 +94,14 @@ def test_clears_may_overtake_each_other() -> None:
     assert (clears.number, clears.to_pts) == (3, 300)
 
 
-def test_a_number_that_leads_too_far_is_an_error() -> None:
+def test_a_number_that_leads_too_far_is_an_error() -> None:  # VS-8.1-10
     with pytest.raises(ProtocolError) as caught:
         ReceiverClears(0).received(void(MAX_STEP + 1, 10))
     assert caught.value.code is ErrorCode.PARAMETER_ERROR
 
 
 @pytest.mark.parametrize(("number", "pts", "stale"), [(1, 100, True), (2, 199, True), (2, 200, False), (3, 150, False), (1, 500, True)])
-def test_what_a_clear_has_voided_is_stale(number: int, pts: int, stale: bool) -> None:
+def test_what_a_clear_has_voided_is_stale(number: int, pts: int, stale: bool) -> None:  # VS-8.1-6
     clears = ReceiverClears(0)
     clears.received(void(2, 200))
     assert clears.is_stale(number, pts) is stale
@@ -118,7 +118,7 @@ def test_audio_on_its_way_when_the_receiver_asks_is_stale_wherever_it_lies() -> 
     assert not clears.is_stale(clears.number_of(1, 180, 100), 180)
 
 
-def test_the_two_bits_name_the_number_nearest_to_what_the_sender_has_reached() -> None:
+def test_the_two_bits_name_the_number_nearest_to_what_the_sender_has_reached() -> None:  # VS-8.1-8
     clears = ReceiverClears(0)
     assert [clears.number_of(bits, 80, 80) for bits in range(4)] == [0, 1, 2, 3]
     clears.received(void(6, 0))
@@ -137,7 +137,7 @@ def test_audio_that_two_clears_have_passed_is_not_taken_for_something_newer(rece
     assert clears.number_of(0, 200, 200) == 4
 
 
-def test_audio_that_overtakes_its_clear_does_the_clear() -> None:
+def test_audio_that_overtakes_its_clear_does_the_clear() -> None:  # VS-8.1-7
     clears = ReceiverClears(0)
     number = clears.number_of(1, 240, 240)
     assert clears.overtaken(number, 240)
@@ -149,7 +149,7 @@ def test_audio_that_overtakes_its_clear_does_the_clear() -> None:
     assert not clears.received(void(1, 260))
 
 
-def test_a_third_request_without_an_answer_extends_the_second() -> None:
+def test_a_third_request_without_an_answer_extends_the_second() -> None:  # VS-8.1-3
     clears = ReceiverClears(0)
     assert clears.request(0, 100).number == 1
     assert clears.request(0, 120).number == 2

@@ -67,7 +67,7 @@ def test_the_one_way_delay_of_what_comes_is_right_within_the_bound() -> None:
     [(10.0, 0.5, 10.4), (10.0, MAX_HOLD + 0.1, 20.0), (10.0, 0.0, 10.0 + MAX_HOLD + 1.0)],
     ids=["hold longer than the round trip", "hold that may have wrapped", "round trip that may have wrapped"],
 )
-def test_an_echo_that_cannot_be_true_is_not_used(sent_at: float, hold: float, now: float) -> None:
+def test_an_echo_that_cannot_be_true_is_not_used(sent_at: float, hold: float, now: float) -> None:  # VS-9.3-2
     clock = RemoteClock()
     assert clock.echo(sent_at, 0, round(hold * 4000) & 0xFFFF, now) is None
     assert clock.rtt is None

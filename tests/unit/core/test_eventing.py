@@ -54,7 +54,7 @@ class TestOutbox:
         left = drain(outbox, 10.0, 15.0)
         assert 24_000 <= sum(len(chunk) for _, _, chunk, _ in left) <= 25_000 + 2 * CHUNK
 
-    def test_events_get_what_audio_leaves(self) -> None:
+    def test_events_get_what_audio_leaves(self) -> None:  # VS-7.3-3
         outbox = EventOutbox()
         outbox.allowed_bps = 80_000
         outbox.put(bytes(100_000), 10.0, order=1)
@@ -68,7 +68,7 @@ class TestOutbox:
                 outbox.take(now)
         assert sent * 8 / 5 == pytest.approx(20_000, rel=0.15)
 
-    def test_events_get_two_kilobits_when_audio_leaves_nothing(self) -> None:
+    def test_events_get_two_kilobits_when_audio_leaves_nothing(self) -> None:  # VS-7.3-3
         outbox = EventOutbox()
         outbox.allowed_bps = 10_000
         outbox.put(bytes(10_000), 10.0, order=1)
@@ -122,7 +122,7 @@ class TestInbox:
         box = inbox()
         assert [orders(box.feed(n, event(n), True)) for n in (1, 2, 3)] == [[1], [2], [3]]
 
-    def test_events_that_overtake_wait_for_those_before_them(self) -> None:
+    def test_events_that_overtake_wait_for_those_before_them(self) -> None:  # VS-7.3-2
         box = inbox()
         assert box.feed(3, event(3), True) == []
         assert box.feed(2, event(2), True) == []
@@ -139,7 +139,7 @@ class TestInbox:
         box = inbox()
         assert orders(box.feed(1, event(0, event_id=9), True)) == [0]
 
-    def test_duplicates_are_dropped_and_counted(self) -> None:
+    def test_duplicates_are_dropped_and_counted(self) -> None:  # VS-7.3-2
         box = inbox()
         box.feed(1, event(1), True)
         box.feed(2, event(0, event_id=9), True)

@@ -45,7 +45,7 @@ class TestArrivalLog:
             arrive(log, number, 10 + number * 0.02, delay)
         assert log.report().statuses == pytest.approx((60, -20), abs=1)  # 15 ms more than the newest, then 5 ms less than that
 
-    def test_each_datagram_is_covered_by_two_reports(self) -> None:
+    def test_each_datagram_is_covered_by_two_reports(self) -> None:  # VS-9.2-1
         log = ArrivalLog()
         covered: dict[int, int] = {}
         for number in range(60):
@@ -79,7 +79,7 @@ class TestArrivalLog:
         assert log.pending() == 5
         assert len(log.report(twice=False).statuses) == 1
 
-    def test_repetitions_are_recognised(self) -> None:
+    def test_repetitions_are_recognised(self) -> None:  # VS-9.2-2
         log = ArrivalLog()
         assert log.arrived(datagram(0, 10.0), 10.05) is not None
         assert log.arrived(datagram(0, 10.0), 10.06) is None

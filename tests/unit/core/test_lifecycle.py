@@ -31,7 +31,7 @@ def test_a_server_waits_decides_and_accepts() -> None:
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("state", list(State))
 @pytest.mark.parametrize("message_type", list(MessageType))
-def test_a_message_of_the_peer_is_in_the_table_or_unexpected(role: Role, state: State, message_type: MessageType) -> None:
+def test_a_message_of_the_peer_is_in_the_table_or_unexpected(role: Role, state: State, message_type: MessageType) -> None:  # VS-5.5-1
     life = Lifecycle(role)
     life.state = state
     after = RECEIVED[role].get(state, {}).get(message_type)

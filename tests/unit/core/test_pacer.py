@@ -16,7 +16,7 @@ def queue(max_frames: int = 5, deadline: float = 0.15) -> SendQueue:
     return SendQueue(max_frames=max_frames, deadline=deadline)
 
 
-def test_frames_leave_in_the_order_in_which_they_came() -> None:
+def test_frames_leave_in_the_order_in_which_they_came() -> None:  # VS-4.2-3
     waiting = queue()
     for pts in (0, 8, 16):
         waiting.push(frame(pts), 1.0)
@@ -25,7 +25,7 @@ def test_frames_leave_in_the_order_in_which_they_came() -> None:
         waiting.pop()
 
 
-def test_nothing_older_than_its_deadline_leaves() -> None:
+def test_nothing_older_than_its_deadline_leaves() -> None:  # VS-9.4-5
     waiting = queue()
     waiting.push(frame(0), 1.0)
     waiting.push(frame(8), 1.1)
@@ -54,7 +54,7 @@ def test_a_frame_sent_ahead_of_time_may_wait_longer() -> None:
     assert waiting.expire(1.0 + AHEAD_DEADLINE + 0.01) == 1
 
 
-def test_the_start_of_a_talkspurt_is_handed_on_when_its_frame_is_dropped() -> None:
+def test_the_start_of_a_talkspurt_is_handed_on_when_its_frame_is_dropped() -> None:  # VS-6.5-3
     waiting = queue()
     waiting.push(frame(0, talkspurt_start=True), 1.0)
     waiting.push(frame(8), 1.1)
@@ -115,7 +115,7 @@ def test_it_tells_since_when_the_oldest_waits_and_whether_silence_follows() -> N
     assert waiting.ends_talkspurt
 
 
-def test_a_start_that_a_break_has_swallowed_is_not_moved_over_more_than_a_second() -> None:
+def test_a_start_that_a_break_has_swallowed_is_not_moved_over_more_than_a_second() -> None:  # VS-6.5-3
     queue = SendQueue(max_frames=200, deadline=0.1)
     queue.push(MediaFrame(pts=0, units=8, payload=b"x", talkspurt_start=True), 0.0)
     for number in range(1, 60):

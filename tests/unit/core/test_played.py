@@ -6,7 +6,7 @@ from voicestream.core.played import CLEARED_GRACE, PROGRESS_INTERVAL, PlayedLog
 from voicestream.wire.message_values import Cleared, Finished, Progress
 
 
-def test_progress_is_told_four_times_a_second() -> None:
+def test_progress_is_told_four_times_a_second() -> None:  # VS-8.3-1
     log = PlayedLog(1)
     told = [message for step in range(100) for message in log.played(8 * step, 10 + step * 0.02)]
     assert all(isinstance(message, Progress) and message.track == 1 for message in told)
@@ -28,7 +28,7 @@ def test_the_last_progress_before_a_pause_is_told_too() -> None:
     assert log.played(120, 10.3) == [Progress(played_pts=120)]
 
 
-def test_what_was_played_never_goes_back() -> None:
+def test_what_was_played_never_goes_back() -> None:  # VS-8.3-2
     log = PlayedLog(0)
     log.played(100, 10.0)
     assert log.played(60, 11.0) == []
@@ -85,7 +85,7 @@ def test_without_a_playout_what_was_reported_before_counts() -> None:
     assert log.due(11.0) == [Cleared(number=1, heard_pts=0)]
 
 
-def test_nothing_beyond_the_end_of_a_clear_was_heard() -> None:
+def test_nothing_beyond_the_end_of_a_clear_was_heard() -> None:  # VS-8.2-3
     log = PlayedLog(0)
     log.clear(1, 400, 520, 10.0)
     assert log.due(11.0) == [Cleared(number=1, heard_pts=400)]
@@ -116,7 +116,7 @@ def test_a_clear_that_is_answered_is_not_answered_again_when_its_end_moves() -> 
     assert log.next_timer() is None
 
 
-def test_the_end_is_told_once_it_was_played_and_progress_ceases() -> None:
+def test_the_end_is_told_once_it_was_played_and_progress_ceases() -> None:  # VS-8.6-2
     log = PlayedLog(0)
     log.finish_pts = 200
     assert log.played(199, 10.0) == [Progress(played_pts=199)]

@@ -30,7 +30,7 @@ def test_a_new_frame_leaves_at_once_even_alone() -> None:
     assert not repeats.due_alone(10.0)
 
 
-def test_a_patient_one_waits_for_company_and_then_leaves_alone() -> None:
+def test_a_patient_one_waits_for_company_and_then_leaves_alone() -> None:  # VS-8.4-2
     repeats = Repeats()
     repeats.put("a", frame(1), 10.0, patience=0.1)
     assert not repeats.due_alone(10.09)
@@ -38,7 +38,7 @@ def test_a_patient_one_waits_for_company_and_then_leaves_alone() -> None:
     assert riding(repeats, 10.05) == [1]
 
 
-def test_it_is_repeated_until_it_is_confirmed() -> None:
+def test_it_is_repeated_until_it_is_confirmed() -> None:  # VS-8.4-1
     repeats = Repeats()
     repeats.put("a", frame(1), 10.0)
     ((key, version, _),) = repeats.riding(10.0)

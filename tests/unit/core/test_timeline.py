@@ -8,21 +8,21 @@ from voicestream.core.timeline import ANCHOR_AFTER, ANCHOR_AFTER_UNITS, MAX_PTS,
 from voicestream.errors import StateError
 
 
-def test_frames_follow_each_other_and_the_first_starts_a_talkspurt() -> None:
+def test_frames_follow_each_other_and_the_first_starts_a_talkspurt() -> None:  # VS-6.1-2
     line = Timeline()
     assert line.place(8) == (0, True)
     assert line.place(24) == (8, False)
     assert line.next_pts == 32
 
 
-def test_silence_takes_its_time() -> None:
+def test_silence_takes_its_time() -> None:  # VS-6.1-4
     line = Timeline()
     line.place(8)
     line.skip(100)
     assert line.place(8) == (108, False)
 
 
-def test_a_pts_is_never_used_again() -> None:
+def test_a_pts_is_never_used_again() -> None:  # VS-6.1-1 VS-6.1-2
     line = Timeline()
     line.place(8, 100)
     assert line.place(8, 108) == (108, False)
@@ -32,7 +32,7 @@ def test_a_pts_is_never_used_again() -> None:
     assert line.next_pts == 116
 
 
-def test_absurd_values_are_refused() -> None:
+def test_absurd_values_are_refused() -> None:  # VS-6.1-3
     line = Timeline()
     with pytest.raises(ValueError, match="pts"):
         line.place(8, MAX_PTS)
@@ -77,7 +77,7 @@ def test_ordinary_audio_needs_no_anchor() -> None:
     assert all(live(anchors, 8 * index, 0.02 * index, start=index == 0) is None for index in range(1000))
 
 
-def test_after_thirty_seconds_without_audio_an_anchor_goes_along_until_it_is_confirmed() -> None:
+def test_after_thirty_seconds_without_audio_an_anchor_goes_along_until_it_is_confirmed() -> None:  # VS-4.8-2 VS-4.8-3
     anchors = Anchors()
     live(anchors, 0, 10.0)
     assert live(anchors, 8, 10.0 + ANCHOR_AFTER - 0.01) is None
@@ -91,13 +91,13 @@ def test_after_thirty_seconds_without_audio_an_anchor_goes_along_until_it_is_con
     assert live(anchors, 11024, 70.06) is None
 
 
-def test_a_jump_of_the_pts_needs_one_however_little_time_has_passed() -> None:
+def test_a_jump_of_the_pts_needs_one_however_little_time_has_passed() -> None:  # VS-4.8-2 VS-6.2-3
     anchors = Anchors()
     assert live(anchors, ANCHOR_AFTER_UNITS - 1, 1.0) is None
     assert live(anchors, 40000, 1.1) is not None
 
 
-def test_each_talkspurt_that_is_sent_ahead_begins_with_one_and_so_does_the_return_to_live() -> None:
+def test_each_talkspurt_that_is_sent_ahead_begins_with_one_and_so_does_the_return_to_live() -> None:  # VS-4.8-2
     anchors = Anchors()
     live(anchors, 0, 1.0, start=True)
     one = ahead(anchors, 8, 1.1, start=True)
@@ -116,7 +116,7 @@ def test_each_talkspurt_that_is_sent_ahead_begins_with_one_and_so_does_the_retur
     assert live(anchors, 48, 2.02) == three
 
 
-def test_an_anchor_that_is_never_confirmed_stays_within_reach_of_sixteen_bits() -> None:
+def test_an_anchor_that_is_never_confirmed_stays_within_reach_of_sixteen_bits() -> None:  # VS-6.2-3
     anchors = Anchors()
     live(anchors, 0, 0.0)
     ahead(anchors, 8, 0.02, start=True)
@@ -127,7 +127,7 @@ def test_an_anchor_that_is_never_confirmed_stays_within_reach_of_sixteen_bits() 
         assert found[1]
 
 
-def test_a_new_connection_asks_for_an_anchor() -> None:
+def test_a_new_connection_asks_for_an_anchor() -> None:  # VS-4.8-2
     anchors = Anchors()
     live(anchors, 0, 1.0)
     anchors.renew(8)

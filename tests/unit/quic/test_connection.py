@@ -17,6 +17,7 @@ from voicestream.quic.configuration import ClientTls
 SERVER = ("192.0.2.1", 4433)
 
 
+# VS-11.3-8
 def test_a_session_starts_only_when_the_handshake_is_complete(world: Any) -> None:
     endpoint = world.client()
     endpoint.connect(SERVER, world.now)

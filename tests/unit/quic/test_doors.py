@@ -55,7 +55,7 @@ def test_from_some_number_of_handshakes_on_newcomers_prove_their_address(make_wo
     assert world.server.stats.retried == before
 
 
-def test_one_address_gets_its_share_of_handshakes_and_no_more(make_world: Any) -> None:
+def test_one_address_gets_its_share_of_handshakes_and_no_more(make_world: Any) -> None:  # VS-15-1
     world = make_world(limits=replace(LIMITS, retry_above=1000))
     for _ in range(5):
         knock(world, forged(1))

@@ -34,7 +34,7 @@ def test_events_go_both_ways_and_keep_their_order_and_kind(pair) -> None:
     assert {one.kind for one in pair.of("client", EventReceived)} == {EventKind.BYTES}
 
 
-def test_an_unordered_event_has_order_zero(pair) -> None:
+def test_an_unordered_event_has_order_zero(pair) -> None:  # VS-7.1-1
     pair.client.send_event(b"{}", pair.now, ordered=False)
     pair.client.send_event(b"{}", pair.now)
     pair.run(0.1)
@@ -97,6 +97,7 @@ def test_events_keep_within_what_the_far_end_wants_to_receive(kit) -> None:
     ],
 )
 def test_an_event_that_cannot_be_sent_is_refused_and_takes_no_number(pair, payload: bytes, options, match: str) -> None:
+    # VS-7.1-3 VS-7.3-1
     with pytest.raises(ValueError, match=match):
         pair.client.send_event(payload, pair.now, **options)
     assert pair.client.send_event(b"{}", pair.now) == 1

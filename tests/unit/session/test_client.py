@@ -154,7 +154,7 @@ def test_a_server_may_close_instead_of_answering(hand) -> None:
     assert hand.closed() == Closed(code=ErrorCode.HANDLER_ERROR, reason="oops", remote=True, may_resume=False)
 
 
-def test_a_server_that_does_not_answer_is_given_up(hand) -> None:
+def test_a_server_that_does_not_answer_is_given_up(hand) -> None:  # VS-11.1-1
     session, timeout = hand.session, Limits().handshake_timeout
     assert session.next_timer() == hand.now + timeout
     session.handle_timer(hand.now + timeout - 0.01)
@@ -189,7 +189,7 @@ def test_nothing_can_be_sent_before_accept(hand, kit) -> None:
     assert session.streams_to_send(hand.now) == []
 
 
-def test_audio_that_overtakes_accept_is_kept(hand, kit) -> None:
+def test_audio_that_overtakes_accept_is_kept(hand, kit) -> None:  # VS-5.5-4
     for serial in range(3):
         hand.show(AudioFrame(pts=8 * serial, payload=kit.frame(serial), talkspurt_start=serial == 0))
     hand.say(answer())

@@ -52,7 +52,7 @@ def fate(pair, data: bytes, fin: bool = False) -> Closed:
         (raw(MessageType.CONFIRM, b"\x00"), ErrorCode.UNEXPECTED_MESSAGE),
     ],
 )
-def test_a_bad_message_ends_the_session_with_the_right_code(pair, data: bytes, code: ErrorCode) -> None:
+def test_a_bad_message_ends_the_session_with_the_right_code(pair, data: bytes, code: ErrorCode) -> None:  # VS-13.1-3
     closed = fate(pair, data)
     assert closed.code == code
     assert not closed.remote
@@ -72,7 +72,7 @@ def test_a_bad_message_ends_the_session_with_the_right_code(pair, data: bytes, c
         (wire.Finished(played_pts=0), ErrorCode.UNEXPECTED_MESSAGE),
     ],
 )
-def test_a_message_about_something_that_is_not_there_ends_it_too(pair, message, code: ErrorCode) -> None:
+def test_a_message_about_something_that_is_not_there_ends_it_too(pair, message, code: ErrorCode) -> None:  # VS-5.2-2
     assert fate(pair, encode_message(message)).code == code
 
 
@@ -119,7 +119,7 @@ def test_too_many_messages_are_an_error(kit) -> None:
     assert pair.closed("server").code == ErrorCode.LIMIT_EXCEEDED
 
 
-def test_settings_change_what_is_sent_from_then_on(pair) -> None:
+def test_settings_change_what_is_sent_from_then_on(pair) -> None:  # VS-5.4-3
     assert pair.client.ahead_allowance(pair.now) == pytest.approx(0.15)
     pair.server.update_settings(pair.now, lookahead_ms=60, max_rate_bps=30_000)
     pair.run(0.1)

@@ -63,6 +63,14 @@ def test_a_datagram_that_cannot_be_read_ends_the_session(pair, data: bytes) -> N
     assert pair.closed("client").code == ErrorCode.FRAME_ENCODING_ERROR
 
 
+def test_nothing_of_a_datagram_is_acted_on_when_its_end_cannot_be_read(pair) -> None:
+    """VS-13.1-4: "MUST NOT act on any part of a datagram or message that is malformed"."""
+    whole = bytes.fromhex("00000000 98 0000 03 480102")
+    pair.server.receive_datagram(whole + bytes.fromhex("1d 03 00"), pair.now)  # an anchor that ends too early
+    assert pair.closed("server").code == ErrorCode.FRAME_ENCODING_ERROR
+    assert pair.server.stats(pair.now).tracks[0].frames_received == 0
+
+
 def test_random_datagrams_end_the_session_or_do_nothing(kit) -> None:
     rng = random.Random(11)
     ended = set()
@@ -83,7 +91,7 @@ def test_random_datagrams_end_the_session_or_do_nothing(kit) -> None:
     assert ErrorCode.FRAME_ENCODING_ERROR in ended
 
 
-def test_frames_of_unknown_type_are_skipped_and_what_is_beside_them_is_taken(pair, kit) -> None:
+def test_frames_of_unknown_type_are_skipped_and_what_is_beside_them_is_taken(pair, kit) -> None:  # VS-12.1-3
     player = kit.Player()
     pair.server.receivers[0].attach_playout(player)
     frames = (UnknownFrame(type=0x3D, payload=b"xyz"), PaddingFrame(size=4), AudioFrame(pts=0, payload=kit.frame()))
@@ -121,7 +129,7 @@ def test_the_kind_of_a_frame_is_told(pair, kit) -> None:
     assert player.kinds == [SourceKind.RETRANSMISSION, SourceKind.AUDIO]
 
 
-def test_a_datagram_that_comes_twice_is_taken_once(pair, kit) -> None:
+def test_a_datagram_that_comes_twice_is_taken_once(pair, kit) -> None:  # VS-9.2-2
     player = kit.Player()
     pair.server.receivers[0].attach_playout(player)
     data = kit.datagram(AudioFrame(pts=0, payload=kit.frame()))
@@ -171,7 +179,7 @@ def test_a_listening_client_keeps_the_path_with_its_reports(pair) -> None:
     assert pair.client.stats(pair.now).keepalives_sent == 0
 
 
-def test_grease_is_sent_now_and_then_and_harms_nobody(kit) -> None:
+def test_grease_is_sent_now_and_then_and_harms_nobody(kit) -> None:  # VS-12.1-2
     pair = kit.Pair(SessionConfig(grease=True), SessionConfig(grease=True), seed=5).open()
     player = kit.Player()
     pair.server.receivers[0].attach_playout(player)

@@ -185,6 +185,7 @@ def test_a_live_playout_takes_nothing_old_and_goes_on_with_the_present() -> None
     assert len(inserted) == len(set(inserted))
 
 
+# VS-11.3-9
 def test_the_answer_may_get_lost_and_the_same_token_is_good_again_with_the_same_next_one() -> None:
     # VS-11.3-5
     pair = BreakingPair()
@@ -290,7 +291,7 @@ def test_a_confirmation_of_another_generation_ends_the_session() -> None:
     assert pair.closed("server").code == ErrorCode.TOKEN_INVALID
 
 
-def test_ordered_events_arrive_once_and_in_order_across_breaks_and_unordered_ones_once() -> None:
+def test_ordered_events_arrive_once_and_in_order_across_breaks_and_unordered_ones_once() -> None:  # VS-7.3-1 VS-7.3-2 VS-7.1-1
     pair = BreakingPair()
     pair.open()
     sent = 0

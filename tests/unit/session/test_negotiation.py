@@ -64,7 +64,7 @@ def test_an_answer_may_take_fewer_tracks_and_directions() -> None:
 
 
 @pytest.mark.parametrize("answered", [(Track(track_id=3),), (Track(track_id=1),), (Track(track_id=1, receive=False),)])
-def test_an_answer_may_not_take_more(answered: tuple[Track, ...]) -> None:
+def test_an_answer_may_not_take_more(answered: tuple[Track, ...]) -> None:  # VS-5.2.2-2
     with pytest.raises(ProtocolError) as caught:
         check_answer((Track(), Track(track_id=1, receive=False)), answered)
     assert caught.value.code is ErrorCode.TRACK_ERROR

@@ -106,7 +106,7 @@ def test_without_redundancy_a_pair_is_filler(kit) -> None:
     assert RetransmissionFrame not in kinds
 
 
-def test_a_dead_path_pauses_the_audio_and_an_answer_resumes_it(kit) -> None:
+def test_a_dead_path_pauses_the_audio_and_an_answer_resumes_it(kit) -> None:  # VS-9.5-2
     """VS-9.3-4"""
     dead = [False]
     pair = kit.Pair(to_server=lambda count, datagram: [] if dead[0] else [0.02]).open()

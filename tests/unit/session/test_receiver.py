@@ -49,7 +49,7 @@ def test_the_times_at_which_frames_were_sent_are_told(pair, player) -> None:
 
 
 @pytest.mark.parametrize(("loss", "jitter", "repeat"), [(0.0, 0.1, 0.0), (0.2, 0.0, 0.0), (0.0, 0.0, 0.5), (0.1, 0.1, 0.3)])
-def test_whatever_the_path_does_each_frame_arrives_once_at_most(kit, loss: float, jitter: float, repeat: float) -> None:
+def test_whatever_the_path_does_each_frame_arrives_once_at_most(kit, loss: float, jitter: float, repeat: float) -> None:  # VS-6.1-5
     pair = kit.Pair(to_server=kit.lossy(5, loss, jitter=jitter, repeat=repeat)).open()
     player = kit.Player()
     pair.server.receivers[0].attach_playout(player)
@@ -74,7 +74,7 @@ def test_a_frame_that_comes_in_two_datagrams_counts_once(pair, player, show, kit
     assert pair.server.stats(pair.now).tracks[0].frames_duplicate == 2
 
 
-def test_a_retransmission_brings_what_is_missing(pair, player, show, kit) -> None:
+def test_a_retransmission_brings_what_is_missing(pair, player, show, kit) -> None:  # VS-4.7-2
     show(AudioFrame(pts=8, payload=kit.frame(1)))
     show(RetransmissionFrame(pts=0, payload=kit.frame(0), talkspurt_start=True))
     assert player.pts == [8, 0]
@@ -116,11 +116,12 @@ def test_what_is_no_opus_packet_ends_the_session(pair, show, payload: bytes) -> 
     ],
 )
 def test_media_of_a_track_that_is_not_there_or_a_pts_that_cannot_be_ends_it_too(pair, show, frames, code: ErrorCode) -> None:
+    # VS-5.2-2 VS-6.1-3
     show(*frames)
     assert pair.closed("server").code == code
 
 
-def test_media_against_the_agreed_direction_end_it(kit) -> None:
+def test_media_against_the_agreed_direction_end_it(kit) -> None:  # VS-5.2-2
     config = SessionConfig(grease=False, tracks=(Track(send=False),))
     pair = kit.Pair(client=config).open()
     assert list(pair.server.receivers) == []
@@ -208,7 +209,7 @@ class TestPlayed:
         pair.run(2.0)
         assert [one.played_pts for one in pair.of("client", Progress)] == [100]
 
-    def test_it_arrives_though_all_datagrams_are_lost(self, kit) -> None:
+    def test_it_arrives_though_all_datagrams_are_lost(self, kit) -> None:  # VS-4.9-1
         pair = kit.Pair(to_client=lambda count, data: []).open()
         pair.talk(0.5, "client")
         for step in range(100):

@@ -125,7 +125,7 @@ def test_a_frame_that_was_not_fetched_in_time_is_dropped_and_counted(pair, kit) 
     assert stats.frames_overdue == 0
 
 
-def test_a_frame_that_leaves_after_its_deadline_is_counted(pair, kit, monkeypatch) -> None:
+def test_a_frame_that_leaves_after_its_deadline_is_counted(pair, kit, monkeypatch) -> None:  # VS-9.4-5
     monkeypatch.setattr(SendQueue, "expire", lambda queue, now: 0)
     pair.client.send_frame(kit.frame(0), pair.now)
     pair.client.send_frame(kit.frame(1), pair.now + 0.1)
@@ -153,7 +153,7 @@ def test_a_full_queue_drops_the_oldest_and_counts_it(kit) -> None:
     assert len(pair.logs["client"].named("send:overflow")) == 7
 
 
-def test_every_frame_is_sent_or_counted(kit) -> None:
+def test_every_frame_is_sent_or_counted(kit) -> None:  # VS-14-2
     pair = kit.Pair(client=SessionConfig(grease=False, rate=RateConfig(queue_frames=4, send_deadline_ms=50))).open()
     for step in range(200):
         pair.client.send_frame(kit.frame(), pair.now)
@@ -174,7 +174,7 @@ class TestAnchors:
         pair.talk(1.0)
         assert pair.frames("client", AnchorFrame) == []
 
-    def test_after_thirty_seconds_one_goes_along_until_it_is_reported(self, pair, kit) -> None:
+    def test_after_thirty_seconds_one_goes_along_until_it_is_reported(self, pair, kit) -> None:  # VS-4.8-2 VS-4.8-3
         player = kit.Player()
         pair.server.receivers[0].attach_playout(player)
         pair.talk(0.1, "client")
@@ -186,7 +186,7 @@ class TestAnchors:
         assert 2 <= len(anchors) <= 10  # a round trip and the wait for a report, then no more
         assert player.pts[5:8] == [40_040, 40_048, 40_056]
 
-    def test_it_is_repeated_while_the_datagrams_that_carry_it_are_lost(self, kit) -> None:
+    def test_it_is_repeated_while_the_datagrams_that_carry_it_are_lost(self, kit) -> None:  # VS-4.8-3
         gone = [True]
         pair = kit.Pair(to_server=lambda count, data: [] if gone[0] else [0.02]).open()
         player = kit.Player()
@@ -251,7 +251,7 @@ class TestBundles:
         pair.client.finish(pair.now)
         assert len(pair.client.datagrams_to_send(pair.now)) == 1
 
-    def test_a_bundle_has_no_more_audio_than_120_ms_and_fits(self, kit) -> None:
+    def test_a_bundle_has_no_more_audio_than_120_ms_and_fits(self, kit) -> None:  # VS-4.2-4
         pair = self.bundled(kit)
         for serial in range(4):
             pair.client.send_frame(kit.frame(serial, size=700, units=24), pair.now, talkspurt_end=serial == 3)
@@ -274,14 +274,14 @@ class TestFinish:
         pair.run(0.1)
         assert pair.of("client", Finished) == [Finished(track=0, played_pts=40)]
 
-    def test_the_end_is_confirmed_once(self, pair) -> None:
+    def test_the_end_is_confirmed_once(self, pair) -> None:  # VS-8.6-2
         pair.client.finish(pair.now)
         for _ in range(2):
             pair.client.receive_control(encode_message(wire.Finished(played_pts=0)), pair.now)
         pair.drain()
         assert len(pair.of("client", Finished)) == 1
 
-    def test_nothing_follows_the_end(self, pair, kit) -> None:
+    def test_nothing_follows_the_end(self, pair, kit) -> None:  # VS-8.6-1
         pair.client.finish(pair.now)
         for verb in (
             lambda: pair.client.send_frame(kit.frame(), pair.now),

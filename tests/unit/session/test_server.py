@@ -146,7 +146,7 @@ def test_tracks_that_mean_something_else_are_rejected(hand, tracks: tuple[Track,
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_a_first_message_other_than_hello_is_unexpected(hand, message) -> None:
+def test_a_first_message_other_than_hello_is_unexpected(hand, message) -> None:  # VS-5.1-1
     hand.say(message)
     assert hand.closed().code == ErrorCode.UNEXPECTED_MESSAGE
 
@@ -175,12 +175,12 @@ def test_a_datagram_before_accept_is_an_error(hand, kit, asked: bool) -> None:
     assert hand.closed().code == ErrorCode.AUDIO_BEFORE_ACCEPT  # VS-5.5-3
 
 
-def test_a_client_that_never_asks_is_given_up(hand) -> None:
+def test_a_client_that_never_asks_is_given_up(hand) -> None:  # VS-11.1-1
     hand.session.handle_timer(hand.now + Limits().handshake_timeout)
     assert hand.closed().code == ErrorCode.HANDSHAKE_TIMEOUT
 
 
-def test_an_application_that_never_answers_is_given_up(hand) -> None:
+def test_an_application_that_never_answers_is_given_up(hand) -> None:  # VS-11.1-1
     hand.say(hello())
     hand.session.handle_timer(hand.now + Limits().handshake_timeout)
     assert hand.closed().code == ErrorCode.HANDSHAKE_TIMEOUT
@@ -232,7 +232,7 @@ def test_what_comes_before_start_is_ignored(kit) -> None:
     assert server.state is State.IDLE
 
 
-def test_two_sessions_have_two_ids(kit) -> None:
+def test_two_sessions_have_two_ids(kit) -> None:  # VS-11.3-1
     ids = set()
     for seed in range(20):
         server = ServerSession(SessionConfig(grease=False), sealer=TokenSealer(kit.KEY), entropy=kit.entropy(seed))

@@ -64,7 +64,7 @@ def test_terms_only_ever_tighten(kit) -> None:
     assert pair.closed("server").code == ErrorCode.LIMIT_EXCEEDED
 
 
-def test_a_bound_of_the_rate_holds_for_both_ends_whatever_the_client_asks_for(kit) -> None:
+def test_a_bound_of_the_rate_holds_for_both_ends_whatever_the_client_asks_for(kit) -> None:  # VS-9.4-1
     pair = opened(kit, max_rate_bps=30000)
     assert pair.client.peer.max_rate_bps == 30000
     pair.client.update_settings(pair.now, max_rate_bps=10_000_000)

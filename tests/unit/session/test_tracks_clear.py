@@ -84,7 +84,7 @@ class TestFromTheSender:
         assert player.clears == [(40, 40, 1)]
         assert pair.of("client", Cleared) == [Cleared(track=0, number=1, heard_pts=40)]
 
-    def test_every_clear_is_confirmed(self, pair, player) -> None:
+    def test_every_clear_is_confirmed(self, pair, player) -> None:  # VS-8.2-1
         pair.talk(0.2, "client")
         numbers = [pair.client.clear(pair.now, outgoing=True) for _ in range(5)]
         pair.run(0.5)
@@ -179,14 +179,14 @@ class TestFromTheReceiver:
         assert heard[0].talkspurt_start
         assert pair.server.stats(pair.now).tracks[0].frames_stale > 0
 
-    def test_a_request_whose_every_datagram_is_lost_goes_by_the_control_stream(self, kit) -> None:
+    def test_a_request_whose_every_datagram_is_lost_goes_by_the_control_stream(self, kit) -> None:  # VS-4.9-1
         pair = kit.Pair(to_client=gone).open()
         pair.talk(0.2, "client")
         pair.server.clear(pair.now, outgoing=False)
         pair.run(0.1)
         assert len(pair.of("client", ClearRequested)) == 1
 
-    def test_a_request_goes_by_datagram_when_the_control_stream_is_held_up(self, pair, player) -> None:
+    def test_a_request_goes_by_datagram_when_the_control_stream_is_held_up(self, pair, player) -> None:  # VS-4.9-1
         pair.control_delay = 5.0
         pair.talk(0.2, "client")
         pair.server.clear(pair.now, outgoing=False)
@@ -249,14 +249,14 @@ class TestCrossing:
 
 
 class TestRepeats:
-    def test_clear_and_cleared_are_repeated_until_a_report_confirms_one(self, pair, player) -> None:
+    def test_clear_and_cleared_are_repeated_until_a_report_confirms_one(self, pair, player) -> None:  # VS-8.4-1
         pair.talk(0.2, "client")
         pair.client.clear(pair.now, outgoing=True)
         pair.run(2.0)
         assert 1 <= len(pair.frames("client", ClearFrame)) <= 5
         assert 1 <= len(pair.frames("server", ClearedFrame)) <= 3
 
-    def test_they_go_on_while_they_are_lost_and_cease_after_five_seconds(self, kit) -> None:
+    def test_they_go_on_while_they_are_lost_and_cease_after_five_seconds(self, kit) -> None:  # VS-8.4-1
         pair = kit.Pair(to_server=gone).open()
         pair.control_delay = 100.0
         pair.talk(0.1, "client")

@@ -75,7 +75,7 @@ async def test_of_two_owners_with_one_version_the_first_stays_and_the_other_is_n
     assert await one.put([record(1, 2, b"one", b"a")]) == [record(1).session_id]
 
 
-async def test_of_servers_that_race_for_a_session_one_gets_it(stores: tuple[SessionStore, SessionStore]) -> None:
+async def test_of_servers_that_race_for_a_session_one_gets_it(stores: tuple[SessionStore, SessionStore]) -> None:  # VS-11.4-2
     one, other = stores
     await one.put([record(1, 3)])
     claims = [record(1, 4, owner=bytes([number])) for number in range(20)]

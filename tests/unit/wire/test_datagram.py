@@ -65,7 +65,7 @@ def test_a_datagram_too_short_or_too_long_is_an_error(size: int) -> None:
     assert caught.value.code == ErrorCode.FRAME_ENCODING_ERROR
 
 
-def test_a_datagram_of_the_largest_size_is_read_and_written() -> None:
+def test_a_datagram_of_the_largest_size_is_read_and_written() -> None:  # VS-3.2-3
     datagram = Datagram(number=0, send_tick=0, frames=(AudioFrame(pts=0, payload=bytes(1193)),))
     assert len(encode_datagram(datagram)) == 1200
     assert decode_datagram(encode_datagram(datagram)) == datagram

@@ -159,6 +159,6 @@ def test_a_list_that_the_format_does_not_allow_is_refused(parameters: Parameters
         encode_parameters(parameters)
 
 
-def test_a_parameter_that_the_message_does_not_define_is_refused() -> None:
+def test_a_parameter_that_the_message_does_not_define_is_refused() -> None:  # VS-5.3-3
     with pytest.raises(ValueError, match="reason is not a parameter of this message"):
         encode_parameters(Parameters(reason="no"), frozenset())

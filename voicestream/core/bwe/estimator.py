@@ -22,7 +22,7 @@ __all__ = ["Estimator"]
 
 
 class Estimator(Known):
-    """Estimates one direction.
+    """Estimates one direction (VS-9.3-3).
 
     Args:
         start_bps: Rate to begin with. All rates are whole wire rates: headers, redundancy, reports and all.
@@ -83,7 +83,7 @@ class Estimator(Known):
             self._resume_bps = self.target_bps if self.state is not State.TEST else self._test.before_bps
             self._enter(State.STARVED, now, "no feedback")
         self.path.waiting_since = now - rtt
-        self._set(0.6 * self.target_bps)
+        self._set(0.6 * self.target_bps)  # VS-9.5-1
 
     def next_timer(self, rtt: float) -> float | None:
         """When `tick` has something to do, or None."""
@@ -374,7 +374,7 @@ class Estimator(Known):
             return
         self._test.abandon(now)  # what the break swallowed says nothing about the rate
         self._enter(State.CRUISE if self._share is not None else State.RAMP, now, "feedback again")
-        self._set(0.9 * self._resume_bps)
+        self._set(0.9 * self._resume_bps)  # VS-9.5-3
 
     def _set(self, rate: float) -> None:
         self.target_bps = max(self._min_bps, min(self.max_bps, rate))

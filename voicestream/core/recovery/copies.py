@@ -66,7 +66,7 @@ class CopyQueue:
         while self._waiting and (last or len(self._waiting) >= offset):
             frame, payload = self._waiting.popleft()
             if payload is not None:
-                found.append(replace(frame, payload=payload))
+                found.append(replace(frame, payload=payload))  # VS-4.7-3
         return found
 
     def clear(self) -> None:

@@ -112,7 +112,7 @@ class RepairEncoder:
         covered = [source for source in list(self._sources)[-count:] if source.pts >= oldest_pts]
         if not covered:
             return None
-        key, self._key = self._key, (self._key + 1) & 0xFF
+        key, self._key = self._key, (self._key + 1) & 0xFF  # VS-10.2-2
         symbols = [source.symbol() for source in covered]
         size = max(map(len, symbols))  # VS-10.1-1
         total = 0

@@ -17,7 +17,7 @@ MAX_FRAMES_PER_SECOND: Final = 100
 
 
 class RetainedMedia:
-    """The newest media of one track, bounded in time, bytes and frames.
+    """The newest media of one track, bounded in time (VS-15.2-1), bytes and frames.
 
     Args:
         seconds: How long a frame is kept after it was sent.

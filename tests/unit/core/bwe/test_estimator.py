@@ -94,7 +94,7 @@ def test_a_delay_that_does_not_answer_becomes_the_base() -> None:
     assert driver.estimator.queue_delay == pytest.approx(0.0, abs=0.001)
 
 
-def test_silence_of_the_reports_lowers_the_rate_by_steps_and_the_first_report_restores_it() -> None:
+def test_silence_of_the_reports_lowers_the_rate_by_steps_and_the_first_report_restores_it() -> None:  # VS-9.5-1 VS-9.5-3
     driver = Driver()
     driver.run(3)
     driver.run(0.4, report=False)

@@ -45,7 +45,7 @@ def test_the_start_target_holds_for_a_second_and_fades_over_the_next_two() -> No
     assert feed.estimator.spread == 0
 
 
-def test_the_target_is_never_above_the_ceiling() -> None:
+def test_the_target_is_never_above_the_ceiling() -> None:  # VS-16-2
     feed = Feed(ceiling_units=20)
     for _ in range(100):
         feed.frames(1)

@@ -81,7 +81,7 @@ def test_a_second_copy_is_a_duplicate_and_after_delivery_late() -> None:
     assert reader.account.frames_late == 1
 
 
-def test_silence_between_talkspurts_is_no_gap() -> None:
+def test_silence_between_talkspurts_is_no_gap() -> None:  # VS-6.5-1 VS-6.5-4
     reader = OrderedReader(100)
     for each in (frame(0, end=True), frame(400), frame(800, start=True)):
         reader.insert(each, 0.0)

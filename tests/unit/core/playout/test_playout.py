@@ -115,7 +115,7 @@ def test_after_the_end_of_a_talkspurt_there_is_silence() -> None:
     assert bench.playout.playhead_pts == pts + 8
 
 
-def test_a_gap_after_a_frame_of_two_bytes_is_silence() -> None:
+def test_a_gap_after_a_frame_of_two_bytes_is_silence() -> None:  # VS-6.5-4
     bench = Bench()
     pts = bench.settled()
     bench.insert(frame(pts, payload=b"\x48\x00"), late=0.019)
@@ -124,7 +124,7 @@ def test_a_gap_after_a_frame_of_two_bytes_is_silence() -> None:
     assert bench.playout.account.concealed_units == 0
 
 
-def test_a_talkspurt_start_is_not_waited_for() -> None:
+def test_a_talkspurt_start_is_not_waited_for() -> None:  # VS-6.5-1
     bench = Bench()
     pts = bench.settled()
     bench.tick()
@@ -308,7 +308,7 @@ def test_when_full_in_mid_speech_the_playhead_gives_way() -> None:
 # Prefetch
 
 
-def test_prefetched_audio_is_never_hurried() -> None:
+def test_prefetched_audio_is_never_hurried() -> None:  # VS-4.8-1 VS-16-3
     bench = Bench()
     bench.playout.set_ahead(0, True)
     for index in range(200):
@@ -344,7 +344,7 @@ def test_a_prefetched_reply_after_a_long_silence_starts_at_once() -> None:
 # Clear and finish
 
 
-def test_nothing_of_a_clear_is_played_and_what_follows_is() -> None:
+def test_nothing_of_a_clear_is_played_and_what_follows_is() -> None:  # VS-8.1-6 VS-8.1-9 VS-16-1
     bench = Bench()
     bench.playout.set_ahead(0, True)
     for index in range(50):
@@ -384,7 +384,7 @@ def test_what_lies_before_a_clear_is_still_played() -> None:
     assert bench.playout.account.concealed_units == 0
 
 
-def test_missing_audio_before_a_clear_does_not_hold_up_what_follows() -> None:
+def test_missing_audio_before_a_clear_does_not_hold_up_what_follows() -> None:  # VS-8.1-9
     bench = Bench()
     bench.talk(0, 3)
     bench.playout.clear(200, 1000, 1)
@@ -513,7 +513,7 @@ def test_the_delay_from_arrival_to_device_is_summed() -> None:
     assert account.jitter_buffer_target_delay > 0
 
 
-def test_the_target_is_one_frame_and_the_spread_at_most_the_lookahead() -> None:
+def test_the_target_is_one_frame_and_the_spread_at_most_the_lookahead() -> None:  # VS-16-2
     bench = Bench(lookahead_ms=60)
     pts = bench.settled()
     assert bench.playout.target_units <= 10
@@ -544,7 +544,7 @@ def test_a_calm_stream_is_not_stretched() -> None:
     assert set(names(bench.talk(pts, 500)).split()) == {"Decode"}
 
 
-def test_too_much_delay_is_cut_until_it_is_gone() -> None:
+def test_too_much_delay_is_cut_until_it_is_gone() -> None:  # VS-16-4
     bench = Bench()
     pts = bench.settled()
     held_up = [*bench.tick(), *bench.tick(), *bench.tick(), *bench.tick()]

@@ -18,7 +18,7 @@ def run(budget: RedundancyBudget, tool: Tool, size: int, datagrams: int) -> floa
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.3])
-def test_a_tool_that_always_wants_more_gets_its_share_and_no_more(share: float) -> None:
+def test_a_tool_that_always_wants_more_gets_its_share_and_no_more(share: float) -> None:  # VS-9.4-2 VS-9.4-3
     assert run(RedundancyBudget(share), Tool.REPAIR, 100, 5000) == pytest.approx(share, abs=0.005)
 
 
@@ -28,7 +28,7 @@ def test_with_no_share_nothing_is_spent_whatever_is_lost() -> None:
     assert run(budget, Tool.RETRANSMISSION, 100, 100) == 0
 
 
-def test_losses_add_to_what_retransmissions_may_take_and_to_nothing_else() -> None:
+def test_losses_add_to_what_retransmissions_may_take_and_to_nothing_else() -> None:  # VS-9.4-2
     lossy = RedundancyBudget(0.1)
     for _ in range(200):
         lossy.outcome(9, 1)

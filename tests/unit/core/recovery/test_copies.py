@@ -20,7 +20,7 @@ def test_a_copy_follows_its_frame_by_the_offset() -> None:
     assert beside == {number: [number - 4] if number >= 4 else [] for number in range(10)}
 
 
-def test_a_copy_has_the_marks_of_its_frame_and_its_own_bytes() -> None:
+def test_a_copy_has_the_marks_of_its_frame_and_its_own_bytes() -> None:  # VS-4.7-3
     queue = CopyQueue()
     queue.offer(0, b"copy")
     queue.left(frame(0), wanted=True)

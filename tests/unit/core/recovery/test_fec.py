@@ -47,7 +47,7 @@ def test_one_repair_brings_back_one_loss_and_two_repairs_bring_back_two_in_one_w
     assert sorted(both.repair(second), key=lambda s: s.pts) == [FIRST, SECOND]
 
 
-def test_any_two_losses_of_a_window_are_brought_back_by_two_repairs() -> None:
+def test_any_two_losses_of_a_window_are_brought_back_by_two_repairs() -> None:  # VS-10.2-2
     sent = sources(7)
     for a in range(7):
         for b in range(a):
@@ -65,7 +65,7 @@ def test_any_two_losses_of_a_window_are_brought_back_by_two_repairs() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_is_brought_back_is_what_was_sent_and_comes_once(seed: int) -> None:
+def test_whatever_is_brought_back_is_what_was_sent_and_comes_once(seed: int) -> None:  # VS-10.3-2
     rng = random.Random(seed)
     encoder, decoder, found, lost = RepairEncoder(), RepairDecoder(), [], 0
     sent = {source.pts: source for source in sources(200, seed=seed)}
@@ -100,7 +100,7 @@ def test_a_repair_that_names_what_all_came_is_unneeded_and_one_that_lies_is_unus
     assert lying.unusable == 2
 
 
-def test_an_endless_stream_of_unsolvable_repairs_stays_bounded() -> None:
+def test_an_endless_stream_of_unsolvable_repairs_stays_bounded() -> None:  # VS-10.3-4
     decoder = RepairDecoder()
     for number in range(1000):
         width = 64 if number % 2 else 16

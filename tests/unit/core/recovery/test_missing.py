@@ -30,7 +30,7 @@ def test_a_question_has_an_echo_and_is_repeated_a_round_trip_later_while_there_i
     assert missing.next_timer(RTT) is None
 
 
-def test_what_cannot_come_in_time_is_not_asked_for_and_its_timer_ends() -> None:
+def test_what_cannot_come_in_time_is_not_asked_for_and_its_timer_ends() -> None:  # VS-4.10-5
     missing = MissingTracker()
     missing.hole(100, 8, 1.0, 1.13)
     assert missing.due(1.01, 0.2) == ()

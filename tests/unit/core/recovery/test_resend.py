@@ -10,7 +10,7 @@ def media(pts: int) -> MediaFrame:
     return MediaFrame(pts=pts, units=8, payload=b"x")
 
 
-def test_frames_leave_in_the_order_in_which_they_were_asked_for() -> None:
+def test_frames_leave_in_the_order_in_which_they_were_asked_for() -> None:  # VS-4.10-4
     queue = ResendQueue()
     queue.asked([media(8), media(16)], 1.0, 0.04)
     first = queue.peek(1.0)
@@ -44,7 +44,7 @@ def test_an_answer_leaves_once_more_a_moment_later_but_not_long_after() -> None:
     assert queue.echoes(3.0 + 2 * ECHO_WITHIN) == []
 
 
-def test_an_answer_that_waited_too_long_is_not_sent_and_counted() -> None:
+def test_an_answer_that_waited_too_long_is_not_sent_and_counted() -> None:  # VS-4.10-5
     queue = ResendQueue()
     queue.asked([media(8)], 1.0, 0.04)
     assert queue.peek(1.0 + DEADLINE + 0.01) is None

@@ -19,7 +19,7 @@ def test_every_frame_that_holds_anything_of_a_range_is_found_oldest_first() -> N
     assert [frame.pts for frame in retained.within(0, 100)] == [0, 8, 16, 40, 48]
 
 
-def test_what_is_older_than_its_time_goes() -> None:
+def test_what_is_older_than_its_time_goes() -> None:  # VS-15.2-1
     retained = RetainedMedia(2)
     for i in range(300):
         retained.add(media(8 * i), i * 0.03125)
