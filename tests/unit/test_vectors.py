@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from functools import reduce
 from pathlib import Path
@@ -11,48 +12,31 @@ from typing import Any
 import pytest
 
 from voicestream.codepoints import ErrorCode, FrameType, MessageType
-from voicestream.config import Track
 from voicestream.core.recovery.fec import Repair, RepairDecoder, Source
 from voicestream.errors import ProtocolError
+from voicestream.testing.vectors import files, main
+from voicestream.testing.vectors.behaviour_run import CHECKS
+from voicestream.testing.vectors.replay import Mismatch, Replay
+from voicestream.testing.vectors.values import (
+    to_datagram,
+    to_event,
+    to_fields,
+    to_message,
+    to_parameters,
+    to_track,
+)
 from voicestream.wire import (
-    Accept,
-    AnchorFrame,
     AudioFrame,
-    Clear,
-    Cleared,
-    ClearedFrame,
-    ClearFrame,
     Close,
-    Confirm,
-    CopyFrame,
     Datagram,
-    EventHeader,
     EventParser,
-    Finish,
-    Finished,
-    Frame,
-    GoingAway,
-    Held,
-    Hello,
-    Message,
     MessageParser,
-    MissingFrame,
-    PaddingFrame,
     Parameters,
     PlayoutEntry,
-    ProbeFrame,
-    Progress,
-    ProgressFrame,
     Reader,
     Reject,
     RepairFrame,
     ReportFrame,
-    Resume,
-    Resumed,
-    RetransmissionFrame,
-    Settings,
-    UnknownFrame,
-    UnknownMessage,
     decode_datagram,
     decode_parameters,
     encode_datagram,
@@ -73,97 +57,7 @@ VECTORS = Path(__file__).resolve().parents[2] / "spec" / "vectors"
 FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(VECTORS.glob("*.json"))}
 SCHEMA = json.loads((VECTORS / "schema" / "vectors.json").read_text(encoding="utf-8"))
 
-FRAMES: dict[str, Any] = {
-    "AUDIO": AudioFrame,
-    "PADDING": PaddingFrame,
-    "REPORT": ReportFrame,
-    "PROBE": ProbeFrame,
-    "REPAIR": RepairFrame,
-    "COPY": CopyFrame,
-    "RETRANSMISSION": RetransmissionFrame,
-    "ANCHOR": AnchorFrame,
-    "MISSING": MissingFrame,
-    "UNKNOWN": UnknownFrame,
-}
-MESSAGE_FRAMES: dict[str, Any] = {"CLEAR": ClearFrame, "CLEARED": ClearedFrame, "PROGRESS": ProgressFrame}
-MESSAGES: dict[str, Any] = {
-    "HELLO": Hello,
-    "ACCEPT": Accept,
-    "REJECT": Reject,
-    "RESUME": Resume,
-    "RESUMED": Resumed,
-    "CONFIRM": Confirm,
-    "SETTINGS": Settings,
-    "CLEAR": Clear,
-    "CLEARED": Cleared,
-    "PROGRESS": Progress,
-    "FINISH": Finish,
-    "FINISHED": Finished,
-    "GOING_AWAY": GoingAway,
-    "CLOSE": Close,
-    "UNKNOWN": UnknownMessage,
-}
-BYTE_FIELDS = {"payload", "symbol", "token", "metadata", "session_id", "resume_token", "route_token"}
 ROLES = ("client", "server")
-
-
-# ----------------------------------------------------------------------------- JSON to values
-
-
-def fields(value: dict[str, Any], *without: str) -> dict[str, Any]:
-    """Members of a JSON value as arguments: hexadecimal to bytes, lists to tuples."""
-    converted = {}
-    for name, content in value.items():
-        if name in without:
-            continue
-        if name in BYTE_FIELDS:
-            content = bytes.fromhex(content)
-        elif isinstance(content, list):
-            content = tuple(tuple(item) if isinstance(item, list) else item for item in content)
-        converted[name] = content
-    return converted
-
-
-def to_track(value: dict[str, Any]) -> Track:
-    return Track(track_id=value["track"], **fields(value, "track"))
-
-
-def to_parameters(value: dict[str, Any]) -> Parameters:
-    return Parameters(
-        **fields(value, "tracks", "held", "unknown"),
-        tracks=tuple(to_track(track) for track in value.get("tracks", ())),
-        held=tuple(Held(**fields(held)) for held in value.get("held", ())),
-        unknown=tuple((number, bytes.fromhex(content)) for number, content in value.get("unknown", ())),
-    )
-
-
-def to_message(value: dict[str, Any]) -> Message:
-    build = MESSAGES[value["message"]]
-    arguments = fields(value, "message", "parameters")
-    if "parameters" in value:
-        arguments["parameters"] = to_parameters(value["parameters"])
-    message: Message = build(**arguments)
-    return message
-
-
-def to_frame(value: dict[str, Any]) -> Frame:
-    name = value["frame"]
-    if name in MESSAGE_FRAMES:
-        frame: Frame = MESSAGE_FRAMES[name](message=MESSAGES[name](**fields(value, "frame")))
-        return frame
-    arguments = fields(value, "frame")
-    if "playout" in arguments:
-        arguments["playout"] = tuple(PlayoutEntry(**entry) for entry in value["playout"])
-    frame = FRAMES[name](**arguments)
-    return frame
-
-
-def to_datagram(value: dict[str, Any]) -> Datagram:
-    return Datagram(**fields(value, "frames"), frames=tuple(to_frame(frame) for frame in value["frames"]))
-
-
-def to_event(value: dict[str, Any]) -> tuple[EventHeader, bytes]:
-    return EventHeader(**fields(value, "payload")), bytes.fromhex(value["payload"])
 
 
 # ----------------------------------------------------------------------------- running a vector
@@ -240,6 +134,7 @@ class Runner:
         return run_conversation(value["steps"]), str
 
 
+
 def multiply(a: int, b: int) -> int:
     """Product in GF(256) with the polynomial 0x11d. VS-10.2-1"""
     product = 0
@@ -264,7 +159,7 @@ def repair_symbol(key: int, sources: list[dict[str, Any]]) -> str:
 
 def check_recovery(key: int, contents: list[dict[str, Any]], symbol: bytes) -> None:
     """Whichever source is lost, the package's decoder gets it back from the others and the repair."""
-    sources = [Source(**fields(content)) for content in contents]
+    sources = [Source(**to_fields(content)) for content in contents]
     window = tuple(sorted((source.pts for source in sources), reverse=True))
     for lost in sources:
         decoder = RepairDecoder()
@@ -279,16 +174,18 @@ def run_conversation(steps: list[dict[str, Any]]) -> str:
     parsers = {role: MessageParser() for role in ROLES}
     state = "open"
     for step in steps:
+        if "do" in step:
+            continue
         data = bytes.fromhex(step["bytes"])
         if step["channel"] == "control":
             message = to_message(step["value"])
             assert parsers[step["from"]].feed(data) == [message]
             assert encode_message(message) == data
-            state = "closed" if isinstance(message, Close) else state
+            state = "closed" if isinstance(message, Close | Reject) else state
         elif step["channel"] == "datagram":
             assert decode_datagram(data) == to_datagram(step["value"])
             assert encode_datagram(to_datagram(step["value"])) == data
-        else:
+        elif step["channel"] == "event":
             header, payload = to_event(step["value"])
             assert EventParser(len(payload)).feed(data, fin=True) == (header, payload)
             assert encode_event_header(header) + payload == data
@@ -305,7 +202,13 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "params", "test"), CASES)
 def test_a_vector_holds(kind: str, params: dict[str, Any], test: dict[str, Any]) -> None:
+    if kind in CHECKS:
+        assert CHECKS[kind](test) == []
+        return
     run = getattr(Runner(params, canonical="noncanonical" not in test.get("flags", ())), kind.replace("-", "_"))
+    if kind == "conversation" and test["result"] == "invalid":
+        run(test["input"])  # the bytes are well formed; that they come now is what is wrong
+        return
     if test["result"] == "invalid":
         with pytest.raises(ProtocolError) as caught:
             run(test["input"])
@@ -315,7 +218,61 @@ def test_a_vector_holds(kind: str, params: dict[str, Any], test: dict[str, Any])
     assert value == convert(test["expect"]), test["comment"]
 
 
+CONVERSATIONS = [
+    pytest.param(role, test, id=f"{test['id']}-{role}")
+    for name, file in FILES.items()
+    if name.startswith("conversation-")
+    for group in file["groups"]
+    for test in group["tests"]
+    for role in test["roles"]
+]
+
+
+@pytest.mark.parametrize(("role", "test"), CONVERSATIONS)
+def test_a_session_with_other_random_numbers_holds_its_part_of_a_conversation(role: str, test: dict[str, Any]) -> None:
+    replay = Replay(role, test["input"]["steps"], random.Random(f"another/{role}").randbytes)
+    replay.run()
+    assert replay.errors[-1:] == ([test["error"]] if test["result"] == "invalid" else replay.errors[-1:])
+
+
+def test_a_session_that_leaves_something_out_is_found() -> None:
+    steps = next(param.values[1] for param in CONVERSATIONS if param.id == "conversation-clear-2-server")["input"]["steps"]
+    deaf = [step for step in steps if step["from"] == "server" or "CLEAR" not in step.get("must", ())]
+    for changed in (deaf, [step for step in steps if step.get("do") != "send"]):
+        with pytest.raises(Mismatch):
+            Replay("server", changed, random.Random(1).randbytes).run()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("behaviour-reports", {"newest": 99}),
+        ("behaviour-echo", {"rtt_ms": 90.0}),
+        ("behaviour-loss", {"lost": [1]}),
+        ("behaviour-timing", {"silent": [[0, 200]]}),
+        ("behaviour-playout", {"never": [8]}),
+        ("behaviour-rate", {"sent_kbps": [[10000, 20000, 0, 1]]}),
+    ],
+)
+def test_behaviour_that_is_other_than_expected_is_found(name: str, change: dict[str, Any]) -> None:
+    file = FILES[name]
+    test = file["groups"][0]["tests"][0]
+    assert CHECKS[file["type"]]({**test, "expect": {**test["expect"], **change}}) != []
+
+
 # ----------------------------------------------------------------------------- the files themselves
+
+
+def test_the_vectors_that_a_program_makes_are_current() -> None:
+    stale = [name for name, text in files().items() if (VECTORS / name).read_text(encoding="utf-8") != text]
+    assert stale == [], "look at the difference, then: python -m voicestream.testing.vectors --write"
+
+
+def test_the_command_writes_and_says_what_is_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", str(tmp_path)]) == 1
+    assert main(["--folder", str(tmp_path), "--write"]) == 0
+    assert main(["--folder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "all are current"
 
 
 TYPES: dict[str, Any] = {
@@ -397,7 +354,7 @@ def test_vectors_cover_every_type_and_about_half_are_invalid() -> None:
         assert f'"message": "{member.name}"' in text
     for name in Parameters.__dataclass_fields__:
         assert f'"{name}"' in text
-    wire = [name for name in FILES if FILES[name]["type"] in {"datagram", "message", "parameters", "event-stream"}]
+    wire = [name for name in FILES if FILES[name]["type"] in {"datagram", "message", "parameters", "event-stream", "conversation"}]
     results = [test["result"] for name in wire for group in FILES[name]["groups"] for test in group["tests"]]
     assert results.count("invalid") >= 0.4 * len(results)
 
@@ -423,3 +380,22 @@ def test_the_examples_in_the_text_of_the_specification_are_true(text: str) -> No
         assert decode_datagram(data) == expected
     else:
         assert decode_datagram(bytes(4) + data).frames == (expected,)
+
+
+def test_the_runner_that_the_readme_shows_runs() -> None:
+    text = (VECTORS.parent / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(def run.*?)```", text, re.S)
+
+    class Refused(Exception):
+        pass
+
+    def opus(data: bytes, params: dict[str, Any]) -> Any:
+        try:
+            return Runner(params, canonical=True).opus_packet(data.hex())[0]
+        except ProtocolError as error:
+            raise Refused(error.code.name) from error
+
+    space: dict[str, Any] = {"json": json, "Refused": Refused}
+    exec(code, space)
+    assert list(space["run"](VECTORS, {"opus-packet": opus})) == []
+    assert len(list(space["run"](VECTORS, {"opus-packet": lambda data, params: None}))) > 50
