@@ -380,22 +380,3 @@ def test_the_examples_in_the_text_of_the_specification_are_true(text: str) -> No
         assert decode_datagram(data) == expected
     else:
         assert decode_datagram(bytes(4) + data).frames == (expected,)
-
-
-def test_the_runner_that_the_readme_shows_runs() -> None:
-    text = (VECTORS.parent / "README.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(def run.*?)```", text, re.S)
-
-    class Refused(Exception):
-        pass
-
-    def opus(data: bytes, params: dict[str, Any]) -> Any:
-        try:
-            return Runner(params, canonical=True).opus_packet(data.hex())[0]
-        except ProtocolError as error:
-            raise Refused(error.code.name) from error
-
-    space: dict[str, Any] = {"json": json, "Refused": Refused}
-    exec(code, space)
-    assert list(space["run"](VECTORS, {"opus-packet": opus})) == []
-    assert len(list(space["run"](VECTORS, {"opus-packet": lambda data, params: None}))) > 50
