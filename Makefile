@@ -8,7 +8,7 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage spec mutation fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu build clean
+.PHONY: help demo test lint types coverage spec mutation fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu interop build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-resume [CASES=n] [COUNT=n] [SEED=n] [JOBS=n] [BREAKS='--real 100']  calls whose path breaks: named cases, at random, on sockets"
 	@echo "make bench-net [ARGS=...]  calls over bad links beside aiortc and moq-rs, judged by ear (Linux, root; see interop/README.md)"
 	@echo "make bench-cpu [CPU=...]  what a call costs a server, beside aiortc (Linux)"
+	@echo "make interop [INTEROP='pairs --only voicestream']  conformance and pairs of implementations; writes interop-out/"
 	@echo "make build            a wheel in dist/"
 	@echo "make clean            remove what the others made"
 
@@ -106,8 +107,12 @@ CPU ?=
 bench-cpu: $(LAB)/.ready
 	$(LAB)/bin/python -m interop.lab.load $(CPU)
 
+INTEROP ?=
+interop: $(READY)
+	$(BIN)/python -m interop --out interop-out $(INTEROP)
+
 build: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:
-	rm -rf $(VENV) $(LAB) build dist demo-out bench-sim .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(LAB) build dist demo-out bench-sim interop-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -15,7 +15,7 @@ from voicestream.call_preload import preload
 from voicestream.call_state import Ending
 from voicestream.client_keeper import Keeper, Redial
 from voicestream.client_moves import Moves
-from voicestream.codepoints import error_name
+from voicestream.codepoints import ErrorCode, error_name
 from voicestream.errors import ConnectError, RejectedError
 from voicestream.events import Accepted, Closed, Rejected
 from voicestream.observe import Traces
@@ -144,7 +144,7 @@ async def _dial(dialing: Dialing, moves: Moves) -> Call:
             word = await moves.while_waiting(answer.word, transport.rebind)
         await loaded
     except TimeoutError:
-        transport.abort()
+        transport.abort(ErrorCode.HANDSHAKE_TIMEOUT, "the call was not taken in time")  # VS-11.1-1
         raise ConnectError(f"{target.authority} did not take the call within {dialing.open_timeout:g} s") from None
     except BaseException:
         transport.abort()

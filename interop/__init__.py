@@ -1,0 +1,1 @@
+"""Interoperability: the suite (`python -m interop`) and the laboratory (`interop.lab`)."""
