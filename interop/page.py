@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from interop.model import Result, Verdict
 from interop.report import by_requirement, not_observed
-from interop.requirements import requirements
+from interop.rules import requirements
 
 __all__ = ["page"]
 
@@ -76,7 +76,7 @@ def _failed(results: list[Result]) -> str:
     blocks = []
     for result in bad:
         first = requirements().get(result.requirements[0]) if result.requirements else None
-        quote = f'<p class="soft">{escape(first.name)}: {escape(first.text)}</p>' if first else ""
+        quote = f'<p class="soft">{escape(result.requirements[0])}: {escape(first.words)}</p>' if first else ""
         apart = "" if result.outcome.close is None else f" Behaviour {result.outcome.behaviour}, close {result.outcome.close}."
         wire = f"<pre>{escape(chr(10).join(result.trace))}</pre>" if result.trace else ""
         who = f"<b>{escape(result.subject)}</b> {result.role}: <code>{escape(result.case)}</code> {escape(result.title)}"
@@ -99,7 +99,7 @@ def _requirements(results: list[Result]) -> str:
     whose = list(dict.fromkeys(f"{r.subject} {r.role}" for r in results if r.role != "pair"))
     rows = []
     for name, verdicts in found.items():
-        text = requirements()[name].text if name in requirements() else ""
+        text = requirements()[name].words if name in requirements() else ""
         rows.append([f"<code>{name}</code>", escape(text)] + [chip(verdicts[who]) if who in verdicts else "" for who in whose])
     return "<h2>Requirements</h2>" + _table(["Id", "Sentence", *map(escape, whose)], rows)
 
@@ -136,7 +136,7 @@ def _measured(results: list[Result]) -> str:
 
 
 def _unseen(results: list[Result]) -> str:
-    rows = [[f"<code>{name}</code>", escape(requirements()[name].text)] for name in not_observed(results)]
+    rows = [[f"<code>{name}</code>", escape(requirements()[name].words)] for name in not_observed(results)]
     return (
         "<h2>Requirements without a case</h2><p class='soft'>What a peer cannot observe from outside, or has no case yet.</p>"
         f"<details><summary>Show {len(rows)}</summary>{_table(['Id', 'Sentence'], rows)}</details>"

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from interop.model import Result, Verdict, worst
-from interop.requirements import requirements
+from interop.rules import requirements
 
 __all__ = ["by_requirement", "line", "not_observed", "summary", "to_json", "write_junit"]
 

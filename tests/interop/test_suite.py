@@ -20,7 +20,7 @@ from interop.pairs import PAIR_CASES, spoken_s
 from interop.peers.meeting import ClientMeeting, Met, ServerMeeting
 from interop.proxy import Proxy
 from interop.report import by_requirement, line, not_observed, summary, to_json, write_junit
-from interop.requirements import requirements
+from interop.rules import requirements
 from interop.runner import chosen, make_files, run_case
 from voicestream import ConnectError, ErrorCode, connect, serve
 from voicestream.quic import configuration
@@ -192,7 +192,7 @@ def test_results_come_out_as_table_json_junit_and_one_page(tmp_path: Path) -> No
     assert "&lt;b&gt;" in text
     assert "<b>\x01" not in text
     assert "&lt; datagram" in text
-    assert requirements()["VS-4.1-2"].text.split(".")[0][:40] in text
+    assert requirements()["VS-4.1-2"].words.split(".")[0][:40] in text
 
 
 def test_a_case_that_does_not_exist_is_127(monkeypatch: pytest.MonkeyPatch) -> None:
