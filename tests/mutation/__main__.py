@@ -1,6 +1,6 @@
 """How many of the faults that could be made in the code of the wire and of the resume tokens the tests find.
 
-    python -m tests.mutation [--sample N] [--seed N] [--jobs N] [--only WORDS] [--write]
+    python -m tests.mutation [--sample N] [--seed N] [--jobs N] [--only WORDS...] [--write]
 
 Each fault (an operator, a bound, a constant, a statement left out) is put into a module, and the tests of these modules run until one
 fails. Faults that none finds stand in survivors.json with the reason why that is all right; any other is an error.
@@ -42,19 +42,19 @@ def modules() -> list[Module]:
 
 def chosen(arguments: argparse.Namespace) -> list[tuple[Module, Mutant]]:
     """The mutants that are asked for."""
-    every = [(module, mutant) for module in modules() for mutant in module.mutants if arguments.only in mutant.name]
-    if arguments.sample and arguments.sample < len(every):
-        every = random.Random(arguments.seed).sample(every, arguments.sample)
-    return every
+    only = arguments.only or [""]
+    every = [(module, mutant) for module in modules() for mutant in module.mutants if any(words in mutant.name for words in only)]
+    random.Random(arguments.seed).shuffle(every)
+    return every[: arguments.sample or len(every)]
 
 
 def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--sample", type=int, default=0, help="so many mutants at random, not all")
-    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--seed", type=int, default=1, help="of their order, and so of the sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
-    parser.add_argument("--only", default="", help="mutants with these words in their name")
+    parser.add_argument("--only", nargs="*", help="mutants with any of these in their name, such as wire.frames")
     parser.add_argument("--write", action="store_true", help="add survivors to the list, to be given their reasons by hand")
     arguments = parser.parse_args()
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"

@@ -46,7 +46,8 @@ class Mutant:
 
     Attributes:
         name: Module, function and change in words; the same as long as these do not change, wherever the line stands.
-        function: Qualified name of the outermost function that contains it; empty where it stands outside of functions.
+        function: Qualified name of the function that contains it. Empty where other code of the module depends on it at import: outside
+            of functions, in a function that the module itself calls, and in one inside another.
         line: Where it stands now.
         number: Of the fault in its module.
     """
@@ -64,6 +65,7 @@ class _Site:
     index: int | None
     replacement: ast.AST
     function: str
+    nested: bool
 
 
 def _text(node: ast.AST) -> str:
@@ -79,6 +81,7 @@ class Module:
         self.path = path
         self._tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         self._sites = list(_sites(self._tree, ""))
+        early = _used_at_import(self._tree)
         self.mutants: list[Mutant] = []
         seen: Counter[str] = Counter()
         for number, site in enumerate(self._sites):
@@ -88,7 +91,8 @@ class Module:
             seen[words] += 1
             if seen[words] > 1:
                 words += f" ({seen[words]})"
-            self.mutants.append(Mutant(words, site.function, getattr(old, "lineno", 0), number))
+            function = "" if site.nested or site.function in early else site.function
+            self.mutants.append(Mutant(words, function, getattr(old, "lineno", 0), number))
 
     def code(self, mutant: Mutant) -> CodeType:
         """The module's code with the fault in it."""
@@ -140,7 +144,14 @@ def _skipped(parent: ast.AST, field: str, node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def _sites(parent: ast.AST, scope: str, inside: bool = False) -> Iterator[_Site]:
+def _used_at_import(tree: ast.Module) -> set[str]:
+    """Functions that the module's own statements name, to call them or to put them into a table of what they make."""
+    outside = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    calls = [inner.func for node in outside for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    return {function.id for function in calls if isinstance(function, ast.Name)}
+
+
+def _sites(parent: ast.AST, scope: str, inside: bool = False, nested: bool = False) -> Iterator[_Site]:
     """Every fault below `parent`; `inside` a function, `scope` stays that of the outermost one."""
     for field, index, node in _children(parent):
         if _skipped(parent, field, node):
@@ -156,8 +167,8 @@ def _sites(parent: ast.AST, scope: str, inside: bool = False) -> Iterator[_Site]
             continue
         where = scope if inside else ""
         for replacement in _replacements(parent, field, node):
-            yield _Site(parent, field, index, replacement, where)
-        yield from _sites(node, scope, inside)
+            yield _Site(parent, field, index, replacement, where, nested)
+        yield from _sites(node, scope, inside, nested or (inside and isinstance(node, ast.FunctionDef)))
 
 
 def _replacements(parent: ast.AST, field: str, node: ast.AST) -> Iterator[ast.AST]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.abc
 import importlib.machinery
 import os
@@ -20,7 +21,7 @@ from .mutants import Module, Mutant
 
 __all__ = ["Runner"]
 
-SECONDS = 30
+SECONDS = 10
 """Seconds of processor time that the tests get with one mutant; who takes longer has gone round in circles, and is found."""
 
 KILLED, SURVIVED, UNUSABLE = 1, 0, 3
@@ -50,6 +51,8 @@ class Runner:
             raise session.Interrupted("the tests could not be collected")
         if _run(session.items):
             raise session.Interrupted("the tests fail without any fault")
+        gc.collect()
+        gc.freeze()  # or each child would copy what it only looks at
         running: dict[int, Mutant] = {}
         for module, mutant in self._mutants:
             if len(running) >= self._jobs:
@@ -72,8 +75,8 @@ class Runner:
         elif os.WIFEXITED(status) and os.WEXITSTATUS(status) == UNUSABLE:
             self.unusable.append(mutant)
             print(f"unusable: {mutant.name}", flush=True)
-        if self.done % 100 == 0:
-            print(f"{self.done} of {len(self._mutants)}", flush=True)
+        if self.done % 50 == 0:
+            print(f"{self.done} of {len(self._mutants)}, {len(self.survivors)} survived", flush=True)
 
 
 def _run(items: Sequence[pytest.Item]) -> str:

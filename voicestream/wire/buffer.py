@@ -15,7 +15,7 @@ MAX_VARINT: Final = (1 << 62) - 1
 
 _VARINT_BOUNDS: Final = ((1 << 6, 1, 0), (1 << 14, 2, 0x4000), (1 << 30, 4, 0x80000000), (1 << 62, 8, 0xC000000000000000))
 _ONE_BYTE: Final = tuple(bytes((value,)) for value in range(64))
-_VALUE_MASK: Final = {1: 0x3F, 2: 0x3FFF, 4: 0x3FFFFFFF, 8: MAX_VARINT}
+_VALUE_MASK: Final = {2: 0x3FFF, 4: 0x3FFFFFFF, 8: MAX_VARINT}
 
 
 def varint_size(value: int) -> int:

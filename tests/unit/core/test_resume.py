@@ -153,3 +153,24 @@ def test_a_confirmation_of_another_generation_is_invalid(generation: int) -> Non
     with pytest.raises(ProtocolError) as caught:
         generations.confirm(generation)
     assert caught.value.code is ErrorCode.TOKEN_INVALID
+
+
+@pytest.mark.parametrize(("confirmed", "issued", "known"), [(0, 0, 0), (0, 1, 0), (1, 1, 1), (0, 5, 4), (4, 5, 4), (5, 5, 5)])
+def test_what_another_server_has_written_is_taken_and_a_newer_token_shows_that_the_one_before_was_held(
+    confirmed: int, issued: int, known: int
+) -> None:
+    generations = Generations(bytes(16), b"me")
+    generations.restore(confirmed, issued)
+    assert (generations.confirmed, generations.issued) == (known, issued)
+
+
+def test_a_key_is_changed_only_for_keys_of_the_right_size() -> None:
+    sealer = TokenSealer(KEY)
+    for keys in ((bytes(31), []), (bytes(33), []), (OTHER, [bytes(31)])):
+        with pytest.raises(ValueError, match="a key must have 32 bytes"):
+            sealer.change(keys[0], older=keys[1])
+    assert sealer.open(sealer.seal(TOKEN, entropy)) == TOKEN
+    sealer.change(OTHER, older=[KEY])
+    assert TokenSealer(OTHER).open(sealer.seal(TOKEN, entropy)) == TOKEN
+    sealer.change(OTHER)
+    assert refused(sealer, TokenSealer(KEY).seal(TOKEN, entropy))

@@ -15,7 +15,7 @@ from voicestream.core.resume import ResumeToken, TokenSealer
 from voicestream.errors import ProtocolError, StateError
 from voicestream.events import Cleared, Closed, EventReceived, Finished, PathLost, Resumed, ResumeReceived
 from voicestream.session import ClientSession, ServerSession
-from voicestream.wire.frame_values import AudioFrame, MissingFrame, RetransmissionFrame
+from voicestream.wire.frame_values import AnchorFrame, AudioFrame, MissingFrame, RetransmissionFrame
 
 from .conftest import KEY, Pair, entropy, frame
 
@@ -163,6 +163,25 @@ def test_the_past_takes_no_more_than_its_pace_and_the_present_goes_on() -> None:
     live = sum(isinstance(one, AudioFrame) for one in sent) * 0.02
     assert 0.9 <= live <= 1.1
     assert 2.0 <= again <= 4.5, f"{again} s of media in {pair.now - start} s"
+
+
+def test_what_lies_far_back_goes_with_an_anchor_of_the_present_until_that_has_arrived() -> None:
+    # VS-11.3-12
+    pair = BreakingPair()
+    pair.open()
+    reader = read(pair, "server")
+    pair.client.skip(100_000)  # beyond what sixteen bits name
+    say(pair, 1.0, reader)
+    pair.cut()
+    say(pair, 3.0, reader)
+    pair.resume()
+    before = len(pair.sent["client"])
+    say(pair, 1.0, reader)
+    again = [one.frames for one in pair.sent["client"][before - 3 :] if any(isinstance(frame, RetransmissionFrame) for frame in one.frames)]
+    anchored = [frames for frames in again if any(isinstance(frame, AnchorFrame) for frame in frames)]
+    assert 0 < len(anchored) < len(again)
+    assert again[: len(anchored)] == anchored
+    assert all(frame.pts > 100_000 for frames in anchored for frame in frames if isinstance(frame, AnchorFrame))
 
 
 def test_a_live_playout_takes_nothing_old_and_goes_on_with_the_present() -> None:

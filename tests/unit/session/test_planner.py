@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from voicestream.config import RateConfig, SessionConfig
+from voicestream.core.bwe.state import State
 from voicestream.core.recovery.budget import Tool
 from voicestream.events import PlanChanged, QualityChanged
 from voicestream.media import MediaFrame
@@ -164,3 +165,11 @@ def test_a_far_end_that_wants_nothing_hears_nothing(pair) -> None:
     before = pair.server.stats(pair.now).tracks[0].frames_received
     pair.talk(1.0, "client")
     assert pair.server.stats(pair.now).tracks[0].frames_received == before
+
+
+def test_while_a_queue_drains_no_redundancy_rides_along(pair) -> None:  # VS-9.4-4
+    planner = pair.client._planner
+    planner.estimator.target_bps = 60000.0
+    assert planner.redundancy_share() > 0.05
+    planner.estimator.state = State.DRAIN
+    assert planner.redundancy_share() == 0.0

@@ -34,6 +34,12 @@ def test_every_audio_type_byte_is_read_alike_alone_and_after_another_frame(head:
     assert decode_datagram(bytes(4) + b"\x1c\x02\x00\x09" + frame).frames == (AnchorFrame(pts=9), expected)
 
 
+@pytest.mark.parametrize("pts", [0x8000, 0x8800, 0x9000, 0x6FFF, 0xFFFF])
+def test_an_audio_frame_with_a_length_is_told_from_one_without_by_its_own_first_byte(pts: int) -> None:
+    frames = (AudioFrame(pts=pts, payload=b"abc"), AudioFrame(pts=pts ^ 1, payload=b"defg"))
+    assert decode_datagram(encode_datagram(Datagram(number=1, send_tick=2, frames=frames))).frames == frames
+
+
 def test_a_datagram_without_frames_keeps_the_path_open() -> None:
     assert encode_datagram(Datagram(number=1, send_tick=2)) == bytes.fromhex("0001 0002")
     assert decode_datagram(bytes.fromhex("0001 0002")) == Datagram(number=1, send_tick=2)
