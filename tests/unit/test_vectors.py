@@ -251,13 +251,14 @@ def test_a_session_that_leaves_something_out_is_found() -> None:
         ("behaviour-loss", {"lost": [1]}),
         ("behaviour-timing", {"silent": [[0, 200]]}),
         ("behaviour-playout", {"never": [8]}),
-        ("behaviour-rate", {"sent_kbps": [[10000, 20000, 0, 1]]}),
+        ("behaviour-rate", {"sent_kbps": [[4000, 5000, 0, 1]], "late_ms": []}),
     ],
 )
 def test_behaviour_that_is_other_than_expected_is_found(name: str, change: dict[str, Any]) -> None:
     file = FILES[name]
     test = file["groups"][0]["tests"][0]
-    assert CHECKS[file["type"]]({**test, "expect": {**test["expect"], **change}}) != []
+    given = {**test["input"], **({"until_ms": 5000} if name == "behaviour-rate" else {})}
+    assert CHECKS[file["type"]]({**test, "input": given, "expect": {**test["expect"], **change}}) != []
 
 
 # ----------------------------------------------------------------------------- the files themselves

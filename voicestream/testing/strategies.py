@@ -1,6 +1,14 @@
 """Hypothesis strategies for every value of the wire, for tests of VoiceStream and of what is built on it.
 
-They need the extra ``voicestream[testing]``. Every value drawn can be encoded, and decoding gives it back.
+They need the extra ``voicestream[testing]``. Every value drawn can be encoded, and decoding gives it back. `frames`, `messages`,
+`parameters` and `event_headers` draw of all kinds, a strategy such as `audio_frames` of one; `datagrams` and `control_streams` give what a
+peer sends, and `mutated` makes hostile bytes of valid ones:
+
+    @given(strategies.mutated(strategies.control_streams().map(lambda drawn: drawn[1])))
+    def test_my_proxy_forwards_whatever_comes(data: bytes) -> None: ...
+
+There are no limits but those of the specification, so draw from narrower ones where yours are tighter: `audio_frames().filter(...)`, or
+`st.builds` of the values of `voicestream.wire` itself. Calls in any order are in `voicestream.testing.stateful`.
 """
 
 from __future__ import annotations
