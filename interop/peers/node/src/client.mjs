@@ -1,4 +1,5 @@
 /** The side that calls, and comes back (sections 5.5 and 11.3). */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ProtocolError, clock } from './bytes.mjs';
 import { Port } from './quic.mjs';
 import { CODECS, ERRORS, errorName } from './registry.mjs';
@@ -6,6 +7,7 @@ import { Session } from './session.mjs';
 
 const TRACK = { track: 0, codec: CODECS.OPUS, clock_rate_hz: 48000, channels: 1, send: true, receive: true, frame_units: 0 };
 const MINE = { max_datagram_size: 1160, max_event_size: 1048576, lookahead_ms: 150, retain_ms: 30000 };
+const SILENCE = 2;
 const HANDSHAKE_MS = 10000;
 const FOR_LATER = ['BUSY', 'INTERNAL_ERROR', 'GOING_AWAY'];
 
@@ -19,7 +21,8 @@ export class Client extends Session {
     if (!target.pin && !target.ca) throw new Error('neither PIN nor CERT says what the server is');
     this.target = target;
     const url = new URL(target.uri);
-    this.authority = url.host;
+    this.authority = url.host.replace(/:4433$/, '');
+    this.inbox.limit = target.extra?.max_event_size ?? MINE.max_event_size;
     this.path = (url.pathname || '/') + url.search;
     this.to = { host: target.host ?? url.hostname, port: target.port ?? (Number(url.port) || 4433) };
     this.name = url.hostname;
@@ -53,6 +56,28 @@ export class Client extends Session {
       if (this.target.pin && link.pin !== this.target.pin) throw new Error(`another certificate than the pinned one: ${link.pin}`);
       this.say(first());
     }));
+  }
+
+  /** Dials until the session goes on, or has been lost for too long. */
+  async comeBack() {
+    const deadline = clock() + Math.min(this.lifetime_ms, 60000) / 1000;
+    for (let pause = 0.2; this.state !== 'OPEN' && this.state !== 'CLOSED'; pause = Math.min(2 * pause, 3)) {
+      if (clock() > deadline) return this.over({ code: 'PATH_LOST', reason: 'nobody answers', by: 'us' });
+      this.port.destroy();
+      await this.resume();
+      for (const end = clock() + 2; clock() < end && this.state === 'RESUMING'; ) await sleep(20);
+      if (this.state === 'RESUMING') this.state = 'DETACHED';
+      if (this.state === 'DETACHED') await sleep(1000 * pause);
+    }
+    return undefined;
+  }
+
+  tick(now) {
+    if (this.state === 'OPEN' && now - this.link.heardAt > SILENCE) {
+      this.cut();
+      this.comeBack();
+    }
+    super.tick(now);
   }
 
   /** The connection is gone, as if somebody had cut the cable. */

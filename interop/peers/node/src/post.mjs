@@ -7,6 +7,7 @@ const WAITING = 1024;
 
 export class Inbox {
   next = 1;
+  limit = LARGEST;
   waiting = new Map();
   /** Ids of events without order, since one can come again after a resumption. */
   seen = new Set();
@@ -16,9 +17,9 @@ export class Inbox {
    * @returns {object[]} events that are due
    */
   stream(data, end) {
-    if (!end && data.length > LARGEST + 64) throw new ProtocolError('EVENT_TOO_LARGE', `${data.length} bytes`);
+    if (!end && data.length > this.limit + 64) throw new ProtocolError('EVENT_TOO_LARGE', `${data.length} bytes`);
     if (!end) return [];
-    const event = decodeStream(data, LARGEST);
+    const event = decodeStream(data, this.limit);
     if ('ignored' in event) return [];
     if (event.order === 0) return this.unordered(event);
     if (event.order >= this.next) this.waiting.set(event.order, event);

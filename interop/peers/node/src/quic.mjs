@@ -92,6 +92,8 @@ export class Port extends EventEmitter {
 
   /** Everything ends, without a word to anybody. */
   destroy() {
+    if (this.gone) return;
+    this.gone = true;
     for (const link of this.links.values()) link.stop();
     this.links.clear();
     this.socket.close();
@@ -106,8 +108,8 @@ export class Link extends EventEmitter {
   waiting = new Map();
   established = false;
   closed = false;
-  nextUni;
   timer = null;
+  heardAt = performance.now() / 1000;
 
   constructor(port, conn) {
     super();
@@ -118,6 +120,7 @@ export class Link extends EventEmitter {
 
   receive(data, from) {
     if (this.closed) return;
+    this.heardAt = performance.now() / 1000;
     try {
       this.conn.recv(data, { from, to: this.port.local });
     } catch {

@@ -26,6 +26,8 @@ export class TrackReceiver {
   started = false;
   unanswered = false;
   heard = 0;
+  /** CLEARED for a clear that audio has shown before its CLEAR came. */
+  shown = null;
   counts = { AUDIO: 0, RETRANSMISSION: 0, COPY: 0, REPAIR: 0, duplicate: 0, void: 0, late: 0, afterClear: 0 };
 
   constructor(track) {
@@ -64,7 +66,10 @@ export class TrackReceiver {
     while (((number % 4) + 4) % 4 !== bits) number++;
     if (number > this.senderNumber && (full < this.clearTo || full < this.end)) return false;
     if (number > this.senderNumber) this.senderNumber = number;
-    if (number > this.clearNumber) this.drop(number, this.end);
+    if (number > this.clearNumber) {
+      this.drop(number, this.end);
+      this.shown = { message: 'CLEARED', track: this.track.track, number, heard_pts: Math.min(this.heard, this.clearTo) };
+    }
     return number === this.clearNumber && full >= this.clearTo;
   }
 
@@ -111,6 +116,7 @@ export class TrackReceiver {
       if (f.pts + f.units > end) ended = f.talkspurt_end;
       end = Math.max(end, f.pts + f.units);
     }
+    if (this.finish !== null && end < this.finish) out.push([end, this.finish - end]);
     return out;
   }
 

@@ -26,6 +26,8 @@ export class TrackSender {
   heard = null;
   anchor = false;
   index = 0;
+  silent = false;
+  ending = false;
 
   /** @param {object} track @param {{spurts: Buffer[][]}} voice talkspurts of packets, a pause after each */
   constructor(track, voice) {
@@ -46,15 +48,22 @@ export class TrackSender {
       this.spurtStarts = true;
     }
     while (this.next <= present && this.finish === null) {
-      const item = this.packets[this.index++ % this.packets.length];
+      const item = this.silent ? null : this.packets[this.index++ % this.packets.length];
       if (!item) {
         this.next += 8;
         this.spurtStarts = true;
         continue;
       }
-      out.push(this.take(item, now));
+      out.push(this.take({ ...item, end: item.end || this.ending }, now));
+      this.silent ||= this.ending;
+      this.ending = false;
     }
     return out;
+  }
+
+  /** Silence after one more frame, which ends the talkspurt. */
+  pause() {
+    this.ending = true;
   }
 
   take({ payload, end }, now) {

@@ -3,7 +3,6 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { EventEmitter } from 'node:events';
 import { ProtocolError } from './bytes.mjs';
 import { catchUp } from './client.mjs';
-import { encodeMessage } from './messages.mjs';
 import { Port } from './quic.mjs';
 import { CODECS, ERRORS } from './registry.mjs';
 import { Session } from './session.mjs';
@@ -103,9 +102,7 @@ export class ServerSession extends Session {
   takeOver(link, control, p) {
     const before = this.link;
     if (before && !before.closed) {
-      const close = encodeMessage({ message: 'CLOSE', code: ERRORS.SUPERSEDED, reason: 'resumed elsewhere' });
-      before.sendStream(this.control.id, close, true);
-      setTimeout(() => before.close(ERRORS.SUPERSEDED, 'resumed elsewhere'), 100);
+      before.close(ERRORS.SUPERSEDED, 'the session goes on on another connection');
     }
     clearTimeout(this.expiry);
     this.attach(link);
@@ -131,7 +128,7 @@ export class ServerSession extends Session {
   }
 
   reject(code, reason = '') {
-    this.say({ message: 'REJECT', code: ERRORS[code], parameters: reason ? { reason } : {} });
+    this.say({ message: 'REJECT', code: ERRORS[code], parameters: reason ? { reason } : {} }, true);
     const { link } = this;
     setTimeout(() => link.close(ERRORS[code], reason), 200);
     this.over({ code, reason, by: 'us', rejected: true });

@@ -26,6 +26,8 @@ export class Session extends EventEmitter {
   receivers = new Map();
   settings = null;
   limits = {};
+  /** The events that came last. */
+  letters = [];
   talking = false;
   resumed = false;
   began = null;
@@ -157,7 +159,10 @@ export class Session extends EventEmitter {
     const event = this.inbox.stream(so, end);
     if (!end) return;
     this.streams.delete(id);
-    for (const one of event) this.emit('event', one);
+    for (const one of event) {
+      this.letters = [...this.letters, one].slice(-100);
+      this.emit('event', one);
+    }
   }
 
   messageCame(m) {
@@ -184,9 +189,7 @@ export class Session extends EventEmitter {
       if (answer) this.sayClear(answer);
     } else if (m.message === 'CLEAR') {
       const cleared = this.receiverOf(m.track).clear(m);
-      if (!cleared) return;
-      this.say(cleared);
-      this.flow.repeat(cleared);
+      if (cleared) this.sayClear(cleared);
     } else if (m.message === 'CLEARED') {
       this.senderOf(m.track).cleared(m);
       this.emit('cleared', m);
@@ -223,8 +226,8 @@ export class Session extends EventEmitter {
 
   // --- what is sent
 
-  say(message) {
-    if (this.link) this.link.sendStream(this.control.id ?? 0, encodeMessage(message));
+  say(message, end = false) {
+    if (this.link) this.link.sendStream(this.control.id ?? 0, encodeMessage(message), end);
   }
 
   sayClear(message) {
@@ -272,6 +275,8 @@ export class Session extends EventEmitter {
       if (missing) extra.push(missing);
       const finished = r.finished(now);
       if (finished) this.say(finished);
+      if (r.shown) this.sayClear(r.shown);
+      r.shown = null;
       if (r.started && now - (r.toldAt ?? 0) >= 0.25) this.progress(r, now);
     }
     this.flow.send(now, audio, extra);
