@@ -147,9 +147,9 @@ export class TrackReceiver {
         this.started = true;
         this.playhead = Math.max(this.playhead, f.pts);
       }
-      const step = Math.min(left, f.pts + f.units - this.playhead);
-      this.playhead += step;
-      left -= step;
+      const rest = f.pts + f.units - this.playhead;
+      this.playhead = left >= rest ? f.pts + f.units : this.playhead + left; // exactly the end: sums of fractions may miss it
+      left -= rest;
       if (left <= 0) return;
     }
   }
