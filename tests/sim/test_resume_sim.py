@@ -21,7 +21,7 @@ from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
 from voicestream.testing.sim_keeper import SimKeeper
 
-BREAKS = int(os.environ.get("VOICESTREAM_BREAKS", "12"))
+BREAKS = int(os.environ.get("VOICESTREAM_BREAKS", "4"))
 CALLS = max(1, BREAKS // 4)
 """Four breaks each."""
 

@@ -9,6 +9,9 @@ __all__ = ["Knocks"]
 SHORTEST: Final = 0.1
 """Seconds between two questions at first: a datagram with nothing in it, 5 kbps on the wire."""
 
+WITH_SPEECH: Final = 0.05
+"""Seconds after one at which the next may leave where there is something new to say: it is then live speech that arrives first."""
+
 LONGEST: Final = 0.5
 """Seconds between two of them in the end."""
 
@@ -17,28 +20,30 @@ GROWTH: Final = 600
 
 
 class Knocks:
-    """Decides when the far end is asked for an answer while nothing comes from it and no audio leaves either."""
+    """Decides when the far end is asked for an answer while nothing comes from it and audio leaves no other way."""
 
-    __slots__ = ("_next_at", "_since")
+    __slots__ = ("_asked_at", "_next_at", "_since")
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._next_at = 0.0
+        self._asked_at = self._next_at = 0.0
 
-    def due(self, now: float, *, silent: bool) -> bool:
+    def due(self, now: float, *, silent: bool, speech: bool = False) -> bool:
         """Whether a question should leave now; it counts as having left then.
 
         Args:
             now: Monotonic seconds.
             silent: The far end owes an answer, and this end has stopped its audio for that.
+            speech: A frame waits that the question would carry.
         """
         if not silent:
             self._since = None
             return False
         if self._since is None:
             self._since = now
-        elif now < self._next_at:
+        elif now < self._next_at and not (speech and now >= self._asked_at + WITH_SPEECH and self._next_at - self._asked_at <= SHORTEST):
             return False
+        self._asked_at = now
         self._next_at = now + min(LONGEST, max(SHORTEST, (now - self._since) / GROWTH))
         return True
 

@@ -107,6 +107,17 @@ class SendQueue:
         self.expired += dropped
         return dropped
 
+    def keep_newest(self, most_bytes: int) -> None:
+        """Drop all but the newest frames of so many bytes together; the newest stays in any case."""
+        room = most_bytes
+        for kept, entry in enumerate(reversed(self._frames)):
+            room -= len(entry.frame.payload)
+            if room < 0 and kept:
+                while len(self._frames) > kept:
+                    self._owe_start(self._frames.popleft())
+                    self.expired += 1
+                return
+
     def peek(self, index: int) -> QueuedFrame:
         """The frame at `index` from the head, as it would leave."""
         entry = self._frames[index]

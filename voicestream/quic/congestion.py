@@ -26,6 +26,10 @@ MAX_IN_FLIGHT: Final = 4 * 1024 * 1024
 IN_FLIGHT_ROUND_TRIPS: Final = 4
 """Round trips of the granted rate that may be unacknowledged: one under way, one of delayed ACKs, and as much again."""
 
+FORGOTTEN_AFTER: Final = 10.0
+"""Seconds after which what nobody has acknowledged is in flight no more: it has left the path, and on a dead path, which is asked for a
+sign of life for minutes, the questions would use the bound up."""
+
 MIN_RTT: Final = 0.5
 """Seconds that the bound allows for at least: a queue on the path may grow within one round trip."""
 
@@ -53,6 +57,7 @@ class VoiceCongestion(QuicCongestionControl):
         self.rtt_latest: float | None = None
         self._granted_bps = 0.0
         self._rtt_max = 0.0
+        self._flying: dict[int, tuple[float, QuicSentPacket]] = {}
 
     def grant(self, rate_bps: float) -> None:
         """Take the rate, in bits per second, at which the session may send; the bound on bytes in flight follows."""
@@ -70,20 +75,31 @@ class VoiceCongestion(QuicCongestionControl):
         self.packets_sent += 1
         self.bytes_sent += packet.sent_bytes
         self.bytes_in_flight += packet.sent_bytes
+        flying, at = self._flying, packet.sent_time or 0.0
+        flying[id(packet)] = at, packet
+        sent_at, oldest = next(iter(flying.values()))
+        while sent_at < at - FORGOTTEN_AFTER:
+            self._landed(oldest)
+            sent_at, oldest = next(iter(flying.values()))
+
+    def _landed(self, packet: QuicSentPacket) -> None:
+        """The packet is in flight no more, if it still was."""
+        if self._flying.pop(id(packet), None) is not None:
+            self.bytes_in_flight -= packet.sent_bytes
 
     def on_packet_acked(self, *, now: float, packet: QuicSentPacket) -> None:
         self.packets_acked += 1
-        self.bytes_in_flight -= packet.sent_bytes
+        self._landed(packet)
 
     def on_packets_expired(self, *, packets: Iterable[QuicSentPacket]) -> None:
         for packet in packets:
             self.packets_expired += 1
-            self.bytes_in_flight -= packet.sent_bytes
+            self._landed(packet)
 
     def on_packets_lost(self, *, now: float, packets: Iterable[QuicSentPacket]) -> None:
         for packet in packets:
             self.packets_lost += 1
-            self.bytes_in_flight -= packet.sent_bytes
+            self._landed(packet)
 
     def on_persistent_congestion(self) -> None:
         """Nothing: the session's loss and delay estimators see the same path."""

@@ -38,6 +38,9 @@ LONGEST_MOVE_PAUSE: Final = 8.0
 MOVE_SPREAD: Final = 0.5
 """Seconds, by chance, before the first one: all clients of a server hear of it at once."""
 
+STALE_AFTER: Final = 20.0
+"""Seconds without an answer after which the far end has let the old connection go, or soon will: a dial alone notices the path's return."""
+
 ANSWER_TIME: Final = 10.0
 """Seconds that a server which can be heard gets to answer a resumption: it checks who asks."""
 
@@ -75,8 +78,8 @@ class PathKeeper:
     """
 
     __slots__ = (
-        "_asked_at", "_chance", "_dials", "_generation", "_left", "_move_at", "_move_pause", "_replay_ms", "_session", "_timeout",
-        "has_probed", "watch",
+        "_asked_at", "_chance", "_dials", "_generation", "_left", "_looked_at", "_move_at", "_move_pause", "_replay_ms", "_session",
+        "_timeout", "has_probed", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +103,7 @@ class PathKeeper:
         self._generation = 0 if session.grant is None else session.grant.generation
         self._asked_at: float | None = None
         self._left: Connection | None = None
+        self._looked_at = 0.0
         self.has_probed = False
 
     def take_up(self, old: Connection, now: float) -> SessionPort:
@@ -118,7 +122,9 @@ class PathKeeper:
     def pending(self, old: Callable[[], Connection]) -> Pending:
         """What a dial carries in place of the session. `old` gives the connection that the session is on then."""
         connection = old()
-        is_urgent = self.watch.is_young and (connection.is_closed or self._session.is_detached)
+        since = self.watch.lost_since
+        is_stale = since is not None and self._looked_at - since >= STALE_AFTER
+        is_urgent = self.watch.is_young and (connection.is_closed or self._session.is_detached or is_stale)
         return Pending(lambda now: self.take_up(old(), now), is_urgent=is_urgent)
 
     def look(self, now: float, connection: Connection, *, error: bool = False) -> list[Step]:
@@ -134,6 +140,7 @@ class PathKeeper:
         """
         session, watch = self._session, self.watch
         self.has_probed = False
+        self._looked_at = now
         if connection is self._left:
             return []  # it has just moved, and its owner has not noticed
         if session.is_detached:

@@ -58,6 +58,8 @@ class OrderedSink(Protocol):
 
     @property
     def next_pts(self) -> int: ...
+    def outlive(self, silence: float) -> None: ...
+    def heard(self, now: float) -> None: ...
     def start_at(self, pts: int) -> None: ...
     def insert(self, frame: MediaFrame, now: float) -> None: ...
     def hold_gaps(self, until: float, before_pts: int = ...) -> None: ...
@@ -124,12 +126,23 @@ class Delivery:
         """Whether anybody listens."""
         return self.playout is not None or self.ordered is not None
 
-    def insert(self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None, *, stale: bool = False) -> None:
-        """Hand over a frame; one that is `stale` is, after a break, too late for whoever plays in real time."""
+    def insert(
+        self, frame: MediaFrame, now: float, kind: SourceKind, send_time: float | None, *, stale: bool = False, unheard: bool = False
+    ) -> None:
+        """Hand over a frame.
+
+        Args:
+            frame: It.
+            now: Monotonic seconds.
+            kind: How it came.
+            send_time: When it left, on this end's clock.
+            stale: After a break it is too late for whoever plays in real time.
+            unheard: What this end asks for does not arrive at present, so that nothing missing can come.
+        """
         if self._missed_to is None and kind is SourceKind.AUDIO:
             self._missed_to = frame.pts
         if self._patience is not None:
-            self._wait(self._patience, frame.pts, now, kind)
+            self._wait(self._patience, frame.pts, now, kind, unheard=unheard)
         if self.playout is not None and not (stale and now < self._catching_until):
             self.playout.insert(frame, now, kind=kind, send_time=send_time)
         if self.ordered is not None:
@@ -188,9 +201,10 @@ class Delivery:
         if self.ordered is not None:
             self.ordered.hold_gaps(now + self._dead_patience, MAX_PTS if self._missed_to is None else self._missed_to)
 
-    def _wait(self, patience: float, pts: int, now: float, kind: SourceKind) -> None:
-        """Something has come since a break. Time in which nothing comes does not count: the path is dead again."""
-        patience -= min(now - self._heard_at, STILL_ALIVE)
+    def _wait(self, patience: float, pts: int, now: float, kind: SourceKind, *, unheard: bool) -> None:
+        """Something has come since a break. Time in which nothing comes, or nothing is heard of us, does not count: the path is dead."""
+        if not unheard:
+            patience -= min(now - self._heard_at, STILL_ALIVE)
         self._heard_at = now
         if self._from_pts is not None and not self.attached:
             return  # nobody waits yet; whoever will be attached has missed nothing
@@ -250,6 +264,7 @@ class Delivery:
     def attach_ordered(self, reader: OrderedSink) -> None:
         """Read in order from now on, in place of a reader attached before; what was kept goes first."""
         self.ordered = reader
+        reader.outlive(self._dead_patience)
         if self._from_pts is not None:
             reader.start_at(self._from_pts)
             self._from_pts = None

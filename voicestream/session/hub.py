@@ -124,9 +124,10 @@ class Hub:
         outgoing: What waits to leave besides media.
         events: What the owner fetches.
         counts: Counters.
+        is_unheard: No report has come for so long that what this end asks for is likely not to arrive.
     """
 
-    __slots__ = ("_observer", "config", "counts", "entropy", "events", "lifecycle", "max_rate_bps", "outgoing", "peer")
+    __slots__ = ("_observer", "config", "counts", "entropy", "events", "is_unheard", "lifecycle", "max_rate_bps", "outgoing", "peer")
 
     def __init__(self, config: SessionConfig, role: Role, entropy: Callable[[int], bytes], observer: Observer | None) -> None:
         self.config = config
@@ -137,6 +138,7 @@ class Hub:
         self.outgoing = Outgoing()
         self.events = EventQueue(config.limits.undelivered_events)
         self.counts = Counts()
+        self.is_unheard = False
         self._observer = observer
 
     @property

@@ -99,6 +99,8 @@ class Link:
         if not reports.arrived(datagram, len(data), now):
             return
         send_time = reports.times.seconds(datagram.send_tick, now)
+        self._hub.is_unheard = self._planner.estimator.state is RateState.STARVED
+        self._tracks.heard(now)
         for frame in datagram.frames:
             if isinstance(frame, _MEDIA):
                 self._tracks.on_media(frame, now, send_time)
@@ -189,9 +191,29 @@ class Link:
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
         starved = plan.paused and planner.estimator.state is RateState.STARVED
-        if (self._knocks.due(now, silent=starved) or self.keepalive.due(now)) and not out:
+        speech = starved and any(len(sender.queue) for sender in self._tracks.senders.values())
+        knocks = self._knocks.due(now, silent=starved, speech=speech)
+        if knocks:
+            out += self._spoken(now, plan)
+        if (knocks or self.keepalive.due(now)) and not out:
             self._hub.counts.keepalives_sent += 1
             out.append(self._seal(Bundle(others=WIRE_OVERHEAD + HEADER_SIZE), now))
+        return out
+
+    def _spoken(self, now: float, plan: SendPlan) -> list[bytes]:
+        """The newest of what is said, in what asks a silent path for a sign of life: the first to pass is speech already.
+
+        It is the whole of it as long as the codec follows the plan, so that a path which is dead one way only carries speech the other way.
+        """
+        out: list[bytes] = []
+        recovery = self._tracks.recovery
+        for track, sender in self._tracks.senders.items():
+            bundle = sender.take_newest(now)
+            recovery.keep(track, sender.queue.take_dropped(), now)
+            if bundle is not None:
+                recovery.left(bundle, now, plan)
+                self._ride(bundle, now, alone=False)
+                out.append(self._seal(bundle, now))
         return out
 
     def _send_media(self, track: int, sender: Sender, now: float, plan: SendPlan, out: list[bytes]) -> None:

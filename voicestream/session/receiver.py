@@ -129,6 +129,8 @@ class Receiver:
         counts.retransmissions += kind is SourceKind.RETRANSMISSION
         if kind is SourceKind.AUDIO:
             was_dead = now - (counts.newest_at or now) > BREAK_SILENCE or (counts.talking and pts - wanted_from >= BREAK_UNITS)
+            # While this end's questions do not arrive, each hole is the break's: it is filled when they do.
+            was_dead = was_dead or (self._hub.is_unheard and pts > wanted_from)
             if was_dead and not frame.talkspurt_start and not self.delivery.is_resumed:
                 # What is missing comes when it is asked for; after a resume it would come by itself.
                 counts.break_at = now
@@ -138,7 +140,7 @@ class Receiver:
         media = self._media(frame, pts, units, number)
         # VS-11.3-11
         stale = kind is SourceKind.RETRANSMISSION and pts + self._lookahead_units < self.media.live_pts
-        self.delivery.insert(media, now, kind, send_time, stale=stale)
+        self.delivery.insert(media, now, kind, send_time, stale=stale, unheard=self._hub.is_unheard)
         return media
 
     def on_copy(self, frame: CopyFrame, now: float, send_time: float) -> None:

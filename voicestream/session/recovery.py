@@ -19,11 +19,11 @@ from voicestream.core.recovery.waiting import Waiting
 from voicestream.media import MediaFrame
 from voicestream.session.coded import coded
 from voicestream.session.hub import Hub, earliest
-from voicestream.session.recovery_values import IncomingRecovery, OutgoingRecovery, RecoveryCounts
+from voicestream.session.recovery_values import IncomingRecovery, OutgoingRecovery, RecoveryCounts, flags_of
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
-from voicestream.wire.frame_values import AudioFrame, CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
-from voicestream.wire.frames import encode_media_flags, frame_size
+from voicestream.wire.frame_values import CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
+from voicestream.wire.frames import frame_size
 from voicestream.wire.opus_toc import opus_is_celt
 from voicestream.wire.sequence import unwrap
 
@@ -110,9 +110,13 @@ class Recovery:
             if plan.copy_bps:
                 self._copy(out, bundle, now, plan.copy_offset_frames)
             self._repair(out, track, bundle, now, plan.repair_interval)
+        self.left(bundle, now, plan)
+
+    def left(self, bundle: Bundle, now: float, plan: SendPlan) -> None:
+        """Remember the audio of a datagram that leaves."""
         for frame in bundle.sources:
             out = self.outgoing[frame.track]
-            out.encoder.add(Source(pts=frame.pts, flags=_flags(frame), payload=frame.payload))
+            out.encoder.add(Source(pts=frame.pts, flags=flags_of(frame), payload=frame.payload))
             out.retained.add(frame, now)
             out.copies.left(frame, wanted=bool(plan.copy_bps))
             if plan.inband_fec_percent and self._is_silk(frame):
@@ -319,7 +323,7 @@ class Recovery:
             into.loss.lost(min(MAX_HOLE_UNITS, media.pts - older_end) // media.units)
             self._hole(media.track, into, older_end, media.pts, now, patience)
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
-        return into.decoder.source(Source(pts=media.pts, flags=_flags(media), payload=media.payload))
+        return into.decoder.source(Source(pts=media.pts, flags=flags_of(media), payload=media.payload))
 
     def waiting(self, track: int, units: int) -> Waiting | None:
         """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
@@ -392,7 +396,3 @@ class Recovery:
         # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
         into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
         self._record_given_up(track, into, given_up, now, "too many holes")
-
-
-def _flags(frame: MediaFrame | AudioFrame) -> int:
-    return encode_media_flags(frame.talkspurt_start, frame.talkspurt_end, frame.clear_number & 3)

@@ -11,8 +11,11 @@ from voicestream.core.recovery.missing import MissingTracker
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
 from voicestream.core.recovery.waiting import LossWatch, Waiting, waiting_for
+from voicestream.media import MediaFrame
+from voicestream.wire.frame_values import AudioFrame
+from voicestream.wire.frames import encode_media_flags
 
-__all__ = ["IncomingRecovery", "OutgoingRecovery", "RecoveryCounts"]
+__all__ = ["IncomingRecovery", "OutgoingRecovery", "RecoveryCounts", "flags_of"]
 
 
 @dataclass(slots=True)
@@ -54,3 +57,7 @@ class IncomingRecovery:
         if not loss.is_real:
             return None
         return waiting_for(loss=loss.share, burst=loss.burst, rtt=rtt, frame=units / UNITS_PER_SECOND, lookahead=lookahead)
+
+def flags_of(frame: MediaFrame | AudioFrame) -> int:
+    """The flags that a repair restores."""
+    return encode_media_flags(frame.talkspurt_start, frame.talkspurt_end, frame.clear_number & 3)

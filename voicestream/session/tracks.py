@@ -133,6 +133,12 @@ class Tracks:
 
     # For the datagrams
 
+    def heard(self, now: float) -> None:
+        """A datagram has come: the path lives."""
+        for receiver in self.receivers.values():
+            if receiver.delivery.ordered is not None:
+                receiver.delivery.ordered.heard(now)
+
     def on_media(self, frame: AudioFrame | RetransmissionFrame, now: float, send_time: float) -> None:
         """A coded frame, the first time or again; and whatever repairs bring back with its help."""
         receiver = self.incoming(frame.track)

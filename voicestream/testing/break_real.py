@@ -24,7 +24,7 @@ __all__ = ["RealReport", "real_breaks"]
 
 FRAME_S: Final = 0.02
 LIVE_WITHIN_S: Final = 5.0
-CAUGHT_UP_WITHIN_S: Final = 20.0
+CAUGHT_UP_WITHIN_S: Final = 30.0
 AT_ONCE: Final = 4
 LONGEST_S: Final = 6.0
 TAIL_S: Final = 1.0
@@ -38,7 +38,9 @@ class RealReport:
         seed: Of the break.
         seconds: How long the link was mute.
         resumed: The session went on on another connection.
-        lost: Frames that never came, both ways.
+        lost: Frames that did not come although a later one did, both ways.
+        behind: Frames that had not come yet when the call was ended, for it had not caught up.
+        unsent: With a second server: frames that the first one had said, and which are gone with it.
         duplicated: Frames that came twice.
         disordered: Frames that came after a later one.
         to_speech_s: For each way, seconds from the link's return to the first frame that came.
@@ -50,6 +52,8 @@ class RealReport:
     seconds: float
     resumed: bool = False
     lost: int = 0
+    behind: int = 0
+    unsent: int = 0
     duplicated: int = 0
     disordered: int = 0
     to_speech_s: list[float] = field(default_factory=list)
@@ -132,17 +136,22 @@ class _Ear:
                 if block.payload is not None and not block.gap:
                     self.came.append((asyncio.get_running_loop().time(), int.from_bytes(block.payload[1:5], "big")))
 
-
     def has_since(self, at: float, mouth: _Mouth) -> bool:
         """Whether something has come that was said after that."""
         return bool(self.came) and mouth.said_at[self.came[-1][1]] >= at
 
 
 class _Mouth:
-    """Says numbered frames in real time."""
+    """Says numbered frames in real time.
+
+    Attributes:
+        said_at: When each was said.
+        first: Number of the first one that whoever has the session now has said.
+    """
 
     def __init__(self) -> None:
         self.said_at: list[float] = []
+        self.first = 0
 
     async def talk(self, call: voicestream.Call) -> None:
         """Until it is cancelled or the call ends."""
@@ -162,13 +171,18 @@ class _Site:
     def __init__(self) -> None:
         self.ears: dict[str, _Ear] = {}
         self.mouths: dict[str, _Mouth] = {}
+        self.talking: dict[str, asyncio.Future[None]] = {}
         self.ports: list[int] = []
         self.pin = ""
 
     async def handle(self, call: voicestream.Call) -> None:
         """A call, or one that another server has had before."""
         ear, mouth = self.ears.setdefault(call.path, _Ear()), self.mouths.setdefault(call.path, _Mouth())
-        talking = asyncio.ensure_future(mouth.talk(call))
+        if call.path in self.talking:
+            # Another server has the session: the one that had it is as good as dead.
+            self.talking[call.path].cancel()
+            mouth.first = len(mouth.said_at)
+        talking = self.talking[call.path] = asyncio.ensure_future(mouth.talk(call))
         try:
             await ear.listen(call)
         finally:
@@ -200,8 +214,10 @@ def _judge(report: RealReport, ear: _Ear, mouth: _Mouth, returned_at: float, don
     numbers = [number for _, number in ear.came]
     report.duplicated += len(numbers) - len(set(numbers))
     report.disordered += sum(later < earlier for earlier, later in itertools.pairwise(numbers))
-    due = {number for number, at in enumerate(mouth.said_at) if at < done_at - TAIL_S}
-    report.lost += len(due - set(numbers))
+    missing = {number for number, at in enumerate(mouth.said_at) if at < done_at - TAIL_S} - set(numbers)
+    report.unsent += sum(number < mouth.first for number in missing)
+    report.behind += sum(number > max(numbers, default=-1) for number in missing if number >= mouth.first)
+    report.lost += sum(mouth.first <= number < max(numbers, default=-1) for number in missing)
     for since, times in ((0.0, report.to_speech_s), (returned_at, report.to_live_s)):
         times += [at - returned_at for at, number in ear.came if at >= returned_at and mouth.said_at[number] >= since][:1]
 
@@ -223,7 +239,10 @@ async def _one(site: _Site, seed: int) -> RealReport:
                 link.lead_to(("127.0.0.1", site.ports[1]))
             returned_at = loop.time()
             ways = (ear, site.mouths[path]), (site.ears[path], mouth)
-            while loop.time() < returned_at + CAUGHT_UP_WITHIN_S and not all(one.has_since(returned_at, other) for one, other in ways):
+            while loop.time() < returned_at + CAUGHT_UP_WITHIN_S:
+                recent = max(returned_at, loop.time() - TAIL_S / 2)
+                if all(one.has_since(recent, other) for one, other in ways):
+                    break
                 await asyncio.sleep(0.1)
             await asyncio.sleep(TAIL_S)
             done_at = loop.time()

@@ -78,11 +78,12 @@ def real_lines(reports: Sequence[RealReport]) -> list[str]:
     speech = [seconds for report in reports for seconds in report.to_speech_s]
     live = [seconds for report in reports for seconds in report.to_live_s]
     good = sum(report.succeeded for report in reports)
-    lost, twice, disordered = (sum(getattr(report, key) for report in reports) for key in ("lost", "duplicated", "disordered"))
+    keys = ("lost", "behind", "unsent", "duplicated", "disordered")
+    lost, behind, unsent, twice, disordered = (sum(getattr(report, key) for report in reports) for key in keys)
     return [
         *(str(report) for report in reports if not report.succeeded),
         f"real sockets: {good} of {len(reports)} calls spoke again within 5 s, {sum(report.resumed for report in reports)} of them resumed",
         f"from the link's return to speech: P50 {percentile(speech, 0.5):.2f} s, P95 {percentile(speech, 0.95):.2f} s",
         f"to what was said since, all before it included: P50 {percentile(live, 0.5):.2f} s, P95 {percentile(live, 0.95):.2f} s",
-        f"frames: {lost} lost, {twice} twice, {disordered} out of order",
+        f"frames: {lost} lost, {behind} on their way at the end, {unsent} gone with a server, {twice} twice, {disordered} out of order",
     ]

@@ -29,3 +29,14 @@ def test_a_path_that_answers_is_left_alone_and_the_next_silence_begins_anew() ->
     assert knocks.next_timer() is None
     assert knocks.due(300.2, silent=True)
     assert knocks.next_timer() == 300.3
+
+
+def test_new_speech_is_taken_along_soon_but_not_at_every_frame() -> None:
+    knocks = Knocks()
+    assert knocks.due(10.0, silent=True, speech=True)
+    assert not knocks.due(10.02, silent=True, speech=True)
+    assert not knocks.due(10.06, silent=True)
+    assert knocks.due(10.06, silent=True, speech=True)
+    assert knocks.next_timer() == 10.06 + 0.1
+    assert knocks.due(200.0, silent=True)
+    assert not knocks.due(200.15, silent=True, speech=True)  # asked less often by now

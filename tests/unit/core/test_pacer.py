@@ -137,3 +137,15 @@ def test_a_start_moves_over_frames_that_are_dropped_one_after_another() -> None:
     assert queue.peek(0).frame.talkspurt_start
     assert queue.pop().frame.talkspurt_start
     assert not queue.pop().frame.talkspurt_start
+
+
+def test_the_newest_frames_are_kept_as_far_as_there_is_room_and_one_in_any_case() -> None:
+    waiting = queue()
+    for pts in (0, 8, 16, 24):
+        waiting.push(MediaFrame(pts=pts, units=8, payload=bytes(40), talkspurt_start=pts == 0), 1.0)
+    waiting.keep_newest(100)
+    assert [dropped.pts for dropped in waiting.take_dropped()] == [0, 8]
+    assert (len(waiting), waiting.expired) == (2, 2)
+    assert waiting.peek(0).frame.talkspurt_start
+    waiting.keep_newest(10)
+    assert waiting.pop().frame.pts == 24

@@ -90,6 +90,9 @@ class Player:
 class Reader(Player):
     """Stands in for an ordered reader."""
 
+    def outlive(self, silence: float) -> None:
+        """Not needed."""
+
     def clear(self, from_pts: Any = None, to_pts: Any = None, number: Any = None) -> int:
         self.clears.append((from_pts, to_pts, number))
         return self.heard

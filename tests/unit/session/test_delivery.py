@@ -12,6 +12,12 @@ def frame(pts: int, units: int = 8) -> MediaFrame:
     return MediaFrame(pts=pts, units=units, payload=b"x")
 
 
+def still_there(reader: OrderedReader, now: float, seconds: float) -> None:
+    """The far end is heard all the time, although it says nothing."""
+    for step in range(round(seconds * 50) + 1):
+        reader.heard(now + step / 50)
+
+
 def test_kept_frames_are_bounded_by_number_too() -> None:
     delivery = Delivery()
     for pts in range(2000):
@@ -91,6 +97,7 @@ def test_a_loss_after_a_break_is_waited_for_no_longer_than_any_other() -> None:
     events += [(2.1, pts, SourceKind.RETRANSMISSION) for pts in range(80, 160, 8)]
     for to_pts in (160, None):
         _, reader, now = reading(*events, to_pts=to_pts)
+        still_there(reader, now, 0.3)
         given = [reader.next(now + 0.3) for _ in range(13)]
         assert given[-2:] == [Gap(168, 176), frame(176)], f"to_pts {to_pts}: {given[-2:]}"
 
@@ -101,4 +108,21 @@ def test_media_that_a_clear_has_voided_is_not_waited_for_after_a_break() -> None
         after = MediaFrame(pts=pts, units=8, payload=b"x", clear_number=1)
         delivery.insert(after, now, SourceKind.AUDIO, None)
     assert reader.next(now) is None
+    still_there(reader, now, 0.2)
     assert reader.next(now + 0.2) == Gap(168, 176)
+
+
+def test_what_is_missed_while_nothing_is_heard_of_us_is_waited_for_as_long_as_that_lasts() -> None:
+    delivery, reader = Delivery(60.0), OrderedReader(100, 1000)
+    delivery.attach_ordered(reader)
+    delivery.insert(frame(0), 0.0, SourceKind.AUDIO, None)
+    assert reader.next(0.0) is not None
+    delivery.catch_up(1.0, 10.0, 400)
+    for number in range(400):
+        now = 1.0 + number / 50
+        delivery.insert(frame(400 + 8 * number), now, SourceKind.AUDIO, None, unheard=True)
+        assert reader.next(now) is None, now
+    for number in range(400, 800):  # from now on it would have come
+        now = 1.0 + number / 50
+        delivery.insert(frame(400 + 8 * number), now, SourceKind.AUDIO, None)
+    assert reader.next(17.0) == Gap(8, 400)

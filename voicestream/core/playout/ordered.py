@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
+from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.playout.buffer import Entry, FrameBuffer
 from voicestream.core.playout.gate import Gate
 from voicestream.media import MediaFrame, SourceKind
 
 MAX_PTS = 1 << 62
+
+QUIET: Final = 0.05
+QUIET_FRAMES: Final = 1.5
+"""Seconds, and lengths of a frame, after which the far end has fallen silent, where more was to come: the larger of the two."""
 
 __all__ = ["Gap", "OrderedAccount", "OrderedReader"]
 
@@ -52,7 +58,8 @@ class OrderedAccount:
 class OrderedReader:
     """Puts frames in order.
 
-    A missing piece is waited for until what follows it has been here for the lookahead, or the buffer is full. From the end
+    A missing piece is waited for until what follows it has been here for the lookahead, or the buffer is full; time in which the path
+    is silent, as in a break of the network, does not count where `outlive` says so. From the end
     of a talkspurt to the start of the next is silence, not a gap. Low-rate copies do not come here: what is given is exact.
 
     Attributes:
@@ -84,8 +91,21 @@ class OrderedReader:
         self._waiting_since: float | None = None
         self._hold_until = float("-inf")
         self._hold_before = 0
+        self._heard_at = float("-inf")
+        self._outlives = 0.0
         self._now = float("-inf")
         self._finish_seen = float("-inf")
+
+    def outlive(self, silence: float) -> None:
+        """Nothing is given up while the path is silent for up to so many seconds in the midst of a talkspurt."""
+        self._outlives = silence
+
+    def heard(self, now: float) -> None:
+        """Something has come from the far end, at `now`."""
+        silence = now - self._heard_at - self._quiet
+        if silence > 0 and self._expects_more:
+            self._waiting_since = self._waited_since + min(silence, self._outlives)
+        self._heard_at = max(self._heard_at, now)
 
     def start_at(self, pts: int) -> None:
         """What lies before `pts` has been read elsewhere, what follows it has not: it is waited for. Before the first `insert`."""
@@ -95,6 +115,7 @@ class OrderedReader:
     def insert(self, frame: MediaFrame, now: float) -> None:
         """Take a frame that arrived at `now` (monotonic seconds)."""
         account = self.account
+        self.heard(now)
         if frame.replayed:
             account.frames_replayed += 1
             self._replayed.append(frame)
@@ -226,10 +247,26 @@ class OrderedReader:
 
     def _deadline(self) -> float:
         """When the missing piece before the frames held is given up."""
-        if self._waiting_since is None:
-            self._waiting_since = self._buffer.earliest_arrival()
+        self._waiting_since = self._waited_since
         deadline, front = self._waiting_since + self._patience, self._front()
+        if self._heard_at + self._quiet < deadline and self._expects_more:
+            deadline = max(deadline, self._heard_at + self._outlives)
         return deadline if front is None or front.pts <= self._released_to or not self._holds else max(deadline, self._hold_until)
+
+    @property
+    def _waited_since(self) -> float:
+        return self._buffer.earliest_arrival() if self._waiting_since is None else self._waiting_since
+
+    @property
+    def _expects_more(self) -> bool:
+        """Whether more should come at once after the newest frame held."""
+        last, finish = self._buffer.last(), self._gate.finish
+        return last is not None and not last.frame.talkspurt_end and (finish is None or last.end < finish)
+
+    @property
+    def _quiet(self) -> float:
+        last = self._buffer.last()
+        return QUIET if last is None else max(QUIET, QUIET_FRAMES * last.frame.units / UNITS_PER_SECOND)
 
     @property
     def _holds(self) -> bool:

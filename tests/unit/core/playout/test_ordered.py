@@ -238,3 +238,41 @@ def test_after_a_clear_what_is_missing_behind_it_is_waited_for() -> None:
     reader.insert(MediaFrame(pts=40, units=8, payload=b"x", clear_number=1, talkspurt_start=True), 1.01)
     reader.insert(MediaFrame(pts=48, units=8, payload=b"x", clear_number=1), 1.02)
     assert drain(reader, 1.02) == [40, 48, 56]
+
+
+def quiet_reader() -> OrderedReader:
+    """A piece is missing, and 40 ms after what follows it the path falls silent."""
+    reader = reader_with(0)
+    reader.outlive(15.0)
+    drain(reader, 0.0)
+    reader.insert(frame(16), 1.0)
+    reader.insert(frame(24), 1.04)
+    return reader
+
+
+def test_nothing_is_given_up_while_the_path_is_silent() -> None:
+    reader = quiet_reader()
+    assert drain(reader, 9.0) == []
+    assert reader.next_timer() == pytest.approx(16.04)
+    reader.insert(frame(700), 9.0)
+    assert drain(reader, 9.005) == []
+    reader.insert(frame(8), 9.005)
+    assert drain(reader, 9.005) == [8, 16, 24]
+
+
+def test_a_silence_that_is_over_has_not_counted_as_waiting() -> None:
+    reader = quiet_reader()
+    for tick in range(5):
+        reader.heard(9.0 + tick / 50)
+        assert (drain(reader, 9.0 + tick / 50) != []) is (tick == 1), tick  # 90 ms before it, and 10 ms after it
+
+
+def test_a_silence_ends_the_waiting_where_it_was_to_be_expected_or_takes_too_long() -> None:
+    reader = quiet_reader()
+    assert drain(reader, 16.1) == [(8, 16), 16, 24]
+    reader = quiet_reader()
+    reader.insert(frame(32, end=True), 1.05)
+    assert drain(reader, 1.12) == [(8, 16), 16, 24, 32]
+    reader = quiet_reader()
+    reader.finish(32)
+    assert drain(reader, 1.12) == [(8, 16), 16, 24]
