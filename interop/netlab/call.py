@@ -6,6 +6,8 @@
 
 The client says the WAV live through the card's microphone, 20 ms at a time. The server's card pulls from the call's playout
 buffer until the file OUT.stop appears. Duplex: with --reply WAV the server speaks too, and the client's --out records it.
+With --ordered FILE the server reads the speech in order, as a recogniser does, in place of playing it (the card plays silence), and
+writes what it got: frames, seconds, gaps, frames that came twice or out of order.
 Neither side is told anything of the link; all settings are the defaults of `voicestream.connect` and `voicestream.serve`.
 """
 
@@ -13,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import json
 import os
 import sys
 import tempfile
@@ -21,6 +25,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import voicestream
 import voicestream.audio.pipeline  # loaded before the call rather than in it
@@ -52,6 +58,11 @@ def ear(call: voicestream.Call) -> Callable[[int], tuple[Any, int]]:
     return source
 
 
+def silence(count: int) -> tuple[Any, int]:
+    """A source for the card of somebody who only reads."""
+    return np.zeros(count, np.int16), 0
+
+
 async def say(call: voicestream.Call, microphone: Any) -> None:
     """Live speech, then the end."""
     # Loads the codec before the first word, as a program does that opens its devices first.
@@ -66,6 +77,34 @@ async def far_end_finished(call: voicestream.Call) -> None:
     async for event in call.events():
         if event.kind == "finish":
             return
+
+
+async def read_in_order(call: voicestream.Call, to: str) -> None:
+    """Take every frame in order until the call ends; the account is written at each second of speech, and at the end."""
+    spans: list[tuple[float, float]] = []
+    gaps_ms = 0.0
+
+    def write() -> None:
+        starts = [pts for pts, _ in spans]
+        account = {
+            "frames": len(spans),
+            "seconds": round(sum(length for _, length in spans) / 1e3, 2),
+            "gaps_ms": round(gaps_ms, 1),
+            "twice": len(starts) - len(set(starts)),
+            "out_of_order": sum(later < earlier for earlier, later in itertools.pairwise(starts)),
+        }
+        Path(to).write_text(json.dumps(account))
+
+    try:
+        async for block in call.frames(decode=False):
+            if block.gap:
+                gaps_ms += block.duration_ms
+            else:
+                spans.append((block.pts, block.duration_ms))
+            if len(spans) % 50 == 0:
+                write()
+    finally:
+        write()
 
 
 class Server:
@@ -85,8 +124,10 @@ class Server:
         if self.speaker is not None:
             return
         self.meter.start()
-        self.speaker = self.lab.Speaker(RATE, source=ear(call))
+        self.speaker = self.lab.Speaker(RATE, source=silence if self.options.ordered else ear(call))
         parts = [far_end_finished(call)]
+        if self.options.ordered:
+            parts.append(read_in_order(call, self.options.ordered))
         if self.options.reply:
             self.microphone = self.lab.Microphone(self.lab.load_speech(self.options.reply, RATE), RATE)
             parts.append(say(call, self.microphone))
@@ -159,6 +200,7 @@ def parse() -> argparse.Namespace:
         role.add_argument("--sent", help="JSON sidecar of what is said")
     server.add_argument("--host", default="10.77.0.1", help="address to listen on")
     server.add_argument("--life", type=float, default=80, help="seconds after which it ends by itself")
+    server.add_argument("--ordered", help="JSON account of the speech as it came in order")
     server.add_argument("--reply", help="WAV to say to the caller")
     caller.add_argument("--to", default="10.77.0.1", help="address to call")
     caller.add_argument("--wav", required=True, help="what to say")

@@ -203,7 +203,9 @@ class Delivery:
 
     def _wait(self, patience: float, pts: int, now: float, kind: SourceKind, *, unheard: bool) -> None:
         """Something has come since a break. Time in which nothing comes, or nothing is heard of us, does not count: the path is dead."""
-        if not unheard:
+        if unheard:
+            self._catching_until += now - self._heard_at
+        else:
             patience -= min(now - self._heard_at, STILL_ALIVE)
         self._heard_at = now
         if self._from_pts is not None and not self.attached:

@@ -36,6 +36,9 @@ SETTLE_S: Final = 8.0
 TAIL_UNITS: Final = 80
 """Of a track that ends in a break its last frames may be missing."""
 
+READER_MS: Final = 150
+"""How long a side that reads in order waits for what is missing."""
+
 EVENT_EVERY_S: Final = 0.5
 EVENT_BYTES: Final = 48 * 1024
 LARGE: Final = b"L"
@@ -149,7 +152,7 @@ class _BrokenCall:
             if side is self.client or plan.live:
                 side.listen()
             else:
-                reader = OrderedReader(150, 3000)
+                reader = OrderedReader(READER_MS, 3000)
                 side.session.receivers[0].attach_ordered(reader)
                 self.readers[side.name] = OrderedListener(side.sim, reader, on_progress=side.reporter(0))
         self._say_events()
@@ -289,7 +292,9 @@ class _BrokenCall:
         report.too_old += len(old)
         finish_pts = side.session.receivers[0].played.finish_pts
         tail = MAX_PTS if finish_pts is None else finish_pts - TAIL_UNITS
-        in_break = [one for one in missing if self.begun_at - 1.0 <= one.at <= self.returned_at and one.pts < tail]
+        # What was missed sooner had been given up as the break began, where the path's round trip is longer than a reader waits.
+        from_at = self.begun_at - READER_MS / 1000 - 0.05 - self.plan.delay_ms / 1000
+        in_break = [one for one in missing if from_at <= one.at <= self.returned_at and one.pts < tail]
         if ("a2b" if side is self.client else "b2a") not in self.broken and not report.resumes:
             in_break = old = []  # what is lost by chance cannot be asked for while the other way is dead
         report.lost += len(in_break) - len(old)

@@ -118,11 +118,11 @@ def test_what_is_missed_while_nothing_is_heard_of_us_is_waited_for_as_long_as_th
     delivery.insert(frame(0), 0.0, SourceKind.AUDIO, None)
     assert reader.next(0.0) is not None
     delivery.catch_up(1.0, 10.0, 400)
-    for number in range(400):
+    for number in range(800):
         now = 1.0 + number / 50
         delivery.insert(frame(400 + 8 * number), now, SourceKind.AUDIO, None, unheard=True)
         assert reader.next(now) is None, now
-    for number in range(400, 800):  # from now on it would have come
+    for number in range(800, 1200):  # from now on it would have come
         now = 1.0 + number / 50
         delivery.insert(frame(400 + 8 * number), now, SourceKind.AUDIO, None)
-    assert reader.next(17.0) == Gap(8, 400)
+    assert reader.next(25.5) == Gap(8, 400)
