@@ -113,7 +113,7 @@ def test_media_that_a_clear_has_voided_is_not_waited_for_after_a_break() -> None
 
 
 def test_what_is_missed_while_nothing_is_heard_of_us_is_waited_for_as_long_as_that_lasts() -> None:
-    delivery, reader = Delivery(60.0), OrderedReader(100, 1000)
+    delivery, reader = Delivery(60.0), OrderedReader(100, 2000)
     delivery.attach_ordered(reader)
     delivery.insert(frame(0), 0.0, SourceKind.AUDIO, None)
     assert reader.next(0.0) is not None
