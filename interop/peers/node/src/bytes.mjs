@@ -13,6 +13,23 @@ export class ProtocolError extends Error {
   }
 }
 
+/** A bound on how many of something come in a second, in the mean over some seconds (section 14). */
+export class Rate {
+  level = 0;
+  at = 0;
+
+  /** @param {string} what @param {number} rate a second @param {number} seconds */
+  constructor(what, rate, seconds) {
+    Object.assign(this, { what, rate, most: rate * seconds });
+  }
+
+  one(now) {
+    this.level = Math.max(0, this.level - (now - this.at) * this.rate) + 1;
+    this.at = now;
+    if (this.level > this.most) throw new ProtocolError('LIMIT_EXCEEDED', `too many ${this.what}`);
+  }
+}
+
 /** Reads a buffer from its start; what is not there is an error of the code given. */
 export class Reader {
   /** @param {Uint8Array} data @param {string} code */

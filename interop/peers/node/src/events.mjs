@@ -14,6 +14,15 @@ export function streamType(data) {
   }
 }
 
+/** Bytes of payload that have come of an event, 0 while its header has not. @param {Uint8Array} data */
+export function payloadSize(data) {
+  try {
+    return decodeStream(data, -1).payload?.length ?? 0;
+  } catch (error) {
+    return error.size ?? 0;
+  }
+}
+
 /**
  * A whole stream. Ignored is true for one of another type, and false for one that ended before its type.
  * @param {Uint8Array} data @param {number} max_event_size
@@ -31,7 +40,7 @@ export function decodeStream(data, max_event_size) {
     event.pts = r.varint();
   }
   event.payload = r.rest();
-  if (event.payload.length > max_event_size) throw new ProtocolError('EVENT_TOO_LARGE', `${event.payload.length} bytes`);
+  if (event.payload.length > max_event_size) throw Object.assign(new ProtocolError('EVENT_TOO_LARGE', `${event.payload.length} bytes`), { size: event.payload.length });
   if (kind === KINDS.TEXT || kind === KINDS.JSON) {
     const text = utf8(event.payload, CODE);
     if (kind === KINDS.JSON) readJson(text);

@@ -59,7 +59,7 @@ export class Flow {
       const pause = r.withAudio ? (audio ? 0 : Infinity) : r.frame.frame === 'CLEAR' && r.times < 5 ? 0.015 : riding ? 0.04 : 0.1;
       if (now - r.at < pause) continue;
       Object.assign(r, { at: now, times: r.times + 1 });
-      out.push({ ...r.frame, key });
+      out.push({ ...r.frame, tag: key });
     }
     return out;
   }
@@ -93,9 +93,9 @@ export class Flow {
   /** One datagram now, whatever is in it. */
   datagram(now, frames) {
     const number = this.departures.next % 65536;
-    const data = encodeDatagram({ number, send_tick: tick(now), frames: frames.map(({ key, ...f }) => f) });
+    const data = encodeDatagram({ number, send_tick: tick(now), frames: frames.map(({ tag, ...f }) => f) });
     if (!this.lose(number) && !this.link.sendDatagram(data)) return;
     this.sentAt = now;
-    this.departures.add(now, frames.map((f) => f.key).filter(Boolean));
+    this.departures.add(now, frames.map((f) => f.tag).filter(Boolean));
   }
 }

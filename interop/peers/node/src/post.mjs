@@ -1,6 +1,6 @@
 /** Events that come and go (section 7), their order, and what a resumption sends again. */
 import { ProtocolError } from './bytes.mjs';
-import { decodeStream, encodeEvent } from './events.mjs';
+import { decodeStream, encodeEvent, payloadSize } from './events.mjs';
 
 const LARGEST = 1048576;
 const WAITING = 1024;
@@ -17,7 +17,7 @@ export class Inbox {
    * @returns {object[]} events that are due
    */
   stream(data, end) {
-    if (!end && data.length > this.limit + 64) throw new ProtocolError('EVENT_TOO_LARGE', `${data.length} bytes`);
+    if (!end && data.length > this.limit && payloadSize(data) > this.limit) throw new ProtocolError('EVENT_TOO_LARGE', `${data.length} bytes`);
     if (!end) return [];
     const event = decodeStream(data, this.limit);
     if ('ignored' in event) return [];

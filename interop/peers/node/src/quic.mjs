@@ -53,6 +53,7 @@ export class Port extends EventEmitter {
   /** @param {string} name for TLS @param {{host: string, port: number}} to */
   connect(name, to) {
     const scid = randomBytes(quiche.MAX_CONN_ID_LEN);
+    if (process.env.SSLKEYLOGFILE) this.config.logKeys();
     const link = new Link(this, quiche.Connection.connect(name, scid, this.local, to, this.config));
     this.links.set(scid.toString('hex'), link);
     link.flush();
@@ -79,6 +80,7 @@ export class Port extends EventEmitter {
       return null;
     }
     const scid = randomBytes(quiche.MAX_CONN_ID_LEN);
+    if (process.env.SSLKEYLOGFILE) this.config.logKeys();
     const link = new Link(this, quiche.Connection.accept(scid, null, this.local, from, this.config));
     this.links.set(scid.toString('hex'), link);
     this.links.set(id, link);
@@ -116,6 +118,7 @@ export class Link extends EventEmitter {
     this.port = port;
     this.conn = conn;
     this.nextUni = port.server ? 3 : 2;
+    if (process.env.SSLKEYLOGFILE) conn.setKeylog(process.env.SSLKEYLOGFILE);
   }
 
   receive(data, from) {

@@ -1,6 +1,6 @@
 /** A session: its state, its tracks, its messages and events, over one connection after another (sections 5, 7, 8, 11, 13). */
 import { EventEmitter } from 'node:events';
-import { ProtocolError, clock } from './bytes.mjs';
+import { ProtocolError, Rate, clock } from './bytes.mjs';
 import { MessageParser, encodeMessage } from './messages.mjs';
 import { decodeDatagram } from './frames.mjs';
 import { Flow } from './flow.mjs';
@@ -26,6 +26,7 @@ export class Session extends EventEmitter {
   receivers = new Map();
   settings = null;
   limits = {};
+  rates = { datagrams: new Rate('datagrams', 1000, 2), messages: new Rate('messages', 200, 10), events: new Rate('events', 200, 10) };
   /** The events that came last. */
   letters = [];
   talking = false;
@@ -105,6 +106,7 @@ export class Session extends EventEmitter {
     if (this.role === 'client' && !this.open) return void (this.early.length < 64 && this.early.push(() => this.datagramCame(data)));
     if (!this.open) throw new ProtocolError('AUDIO_BEFORE_ACCEPT', 'a datagram before ACCEPT');
     const now = clock();
+    this.rates.datagrams.one(now);
     const datagram = decodeDatagram(data);
     if (!this.flow.came(datagram, now)) return;
     this.counts.datagrams++;
@@ -158,6 +160,7 @@ export class Session extends EventEmitter {
     this.streams.set(id, so);
     const event = this.inbox.stream(so, end);
     if (!end) return;
+    this.rates.events.one(clock());
     this.streams.delete(id);
     for (const one of event) {
       this.letters = [...this.letters, one].slice(-100);
@@ -166,6 +169,7 @@ export class Session extends EventEmitter {
   }
 
   messageCame(m) {
+    this.rates.messages.one(clock());
     if (m.message === 'UNKNOWN') return void this.counts.unknownMessages++;
     if (this.open && this.state === 'OPEN' && WHILE_OPEN.includes(m.message)) this.openMessage(m);
     else if (m.message === 'CLOSE' && !['WAITING', 'CONFIRMING'].includes(this.state)) this.closeCame(m);
