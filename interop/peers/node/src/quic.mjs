@@ -23,7 +23,7 @@ function configuration({ cert, key, ca }) {
   config.setInitialMaxData(4 * WINDOW);
   config.setInitialMaxStreamDataBidiLocal(WINDOW);
   config.setInitialMaxStreamDataBidiRemote(WINDOW);
-  config.setInitialMaxStreamDataUni(WINDOW);
+  config.setInitialMaxStreamDataUni(WINDOW + 4096); // the largest event and its header
   config.setInitialMaxStreamsBidi(4);
   config.setInitialMaxStreamsUni(64);
   config.setMaxAckDelay(25);
