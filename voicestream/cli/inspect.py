@@ -76,7 +76,8 @@ def _read(words: list[str]) -> tuple[bytes, str]:
 
 
 def _is_hexadecimal(text: str) -> bool:
-    return not set(text.lower().removeprefix("0x")) - set("0123456789abcdef:")
+    words = [word for word in text.lower().split() if word not in (*FORMS, *SENDERS)]
+    return all(not set(word.removeprefix("0x")) - set("0123456789abcdef:") for word in words)
 
 
 class _Inspector:

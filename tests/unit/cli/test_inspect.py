@@ -18,6 +18,8 @@ def test_a_datagram_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert out.startswith("datagram of the client, 9 bytes (section 4.1)\n")
     assert "2 bytes: 4801; 8 units (20 ms)" in out
+    assert main(["inspect", "client datagram 01020fa0 88 0008 4801", "--codec", "opus"]) == 0
+    assert capsys.readouterr().out == out
 
 
 def test_a_broken_one_has_its_code_and_byte_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
