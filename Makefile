@@ -8,7 +8,7 @@ WAV ?=
 BEGUN := $(shell date +%s)
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint types coverage spec mutation fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu interop build clean
+.PHONY: help demo test lint types coverage spec mutation fuzz soak bench-sim bench-bounds bench-recovery bench-resume bench-net bench-cpu compiled test-compiled interop build clean
 
 help:
 	@echo "make demo [WAV=file]  a call through a link that gets worse and better again; writes demo-out/"
@@ -26,7 +26,9 @@ help:
 	@echo "make bench-net [ARGS=...]  calls over bad links beside aiortc and moq-rs, judged by ear (Linux, root; see interop/README.md)"
 	@echo "make bench-cpu [CPU=...]  what a call costs a server, beside aiortc (Linux)"
 	@echo "make interop [INTEROP='pairs --only voicestream']  conformance and pairs of implementations; writes interop-out/"
-	@echo "make build            a wheel in dist/"
+	@echo "make compiled         .venv-compiled: the package with its busiest modules compiled (needs a C compiler; some minutes)"
+	@echo "make test-compiled    the tests of the lower layers and of calls in virtual time, on that"
+	@echo "make build [COMPILE=1]  a wheel in dist/; with COMPILE=1 a compiled one"
 	@echo "make clean            remove what the others made"
 
 $(READY): pyproject.toml
@@ -111,8 +113,22 @@ INTEROP ?=
 interop: $(READY)
 	$(BIN)/python -m interop --out interop-out $(INTEROP)
 
+# The same package, with what runs for each packet compiled; the repository comes last on its path, for the tests and the laboratory.
+COMPILED := .venv-compiled
+$(COMPILED)/.ready: pyproject.toml setup.py $(shell find voicestream -name '*.py' 2>/dev/null)
+	"$(PYTHON)" -m venv $(COMPILED)
+	VOICESTREAM_COMPILE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[dev,uvloop]'
+	echo "$(CURDIR)" > "$$($(COMPILED)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/repository.pth"
+	@touch $(COMPILED)/.ready
+
+compiled: $(COMPILED)/.ready
+
+test-compiled: $(COMPILED)/.ready
+	$(COMPILED)/bin/pytest -q -p no:cacheprovider -n $(PYTEST_WORKERS) --maxprocesses 4 --dist loadfile tests/unit tests/property tests/sim $(PYTEST_ARGS)
+
+COMPILE ?=
 build: $(READY)
-	$(BIN)/python -m build --wheel --outdir dist .
+	VOICESTREAM_COMPILE=$(COMPILE) $(BIN)/python -m build --wheel --outdir dist .
 
 clean:
-	rm -rf $(VENV) $(LAB) build dist demo-out bench-sim interop-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(LAB) $(COMPILED) build dist demo-out bench-sim interop-out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -14,12 +14,22 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from voicestream.session import machine
+
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, max_examples=60, print_blob=True, database=None, **_COMMON)
 settings.register_profile("dev", max_examples=100, print_blob=True, **_COMMON)
 settings.register_profile("nightly", max_examples=5000, print_blob=True, **_COMMON)
 settings.register_profile("mutation", derandomize=True, max_examples=40, phases=[Phase.explicit, Phase.generate], database=None, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if str(machine.__file__).endswith(".py"):
+        return
+    for item in items:
+        if (mark := item.get_closest_marker("interpreted")) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"compiled: {mark.kwargs['reason']}"))
 
 
 def _check_qlog(header: Mapping[str, Any], events: list[dict[str, Any]]) -> None:

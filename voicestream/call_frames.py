@@ -71,7 +71,7 @@ def _decoded(block: DecodedBlock) -> AudioBlock:
 class FrameReader:
     """Reads one track through an ordering buffer."""
 
-    __slots__ = ("_audio", "_ending", "_link", "_lookahead_ms", "_reader", "_told", "arrived", "taken_pts", "track")
+    __slots__ = ("_audio", "_ending", "_link", "_lookahead_ms", "_reader", "_seen", "_told", "arrived", "taken_pts", "track")
 
     def __init__(self, link: CallLink, ending: Ending, track: Track, audio: AudioConfig, lookahead_ms: int) -> None:
         self._link = link
@@ -80,6 +80,7 @@ class FrameReader:
         self._lookahead_ms = lookahead_ms
         self._reader: OrderedReader | None = None
         self.track = track
+        self._seen = 0
         self._told = False
         self.arrived = Signal()
         self.taken_pts = 0
@@ -88,6 +89,11 @@ class FrameReader:
     def account(self) -> OrderedAccount | None:
         """The books of the ordering buffer; None before anybody has asked for frames."""
         return None if self._reader is None else self._reader.account
+
+    def look(self) -> None:
+        """Wake whoever waits for frames if there may be some: most that happens to a connection is nothing to a reader."""
+        if self._reader is None or self._reader.news != self._seen or self._link.is_over:
+            self.arrived.notify()
 
     def blocks(self, block_ms: int, decode: bool) -> FrameBlocks:
         """An iterator over what comes; see `Call.frames`."""
@@ -119,6 +125,7 @@ class FrameReader:
             with self._link.locked() as session:
                 now = self._link.now()
                 over = self._link.is_over
+                self._seen = reader.news
                 # When the call is over nothing that is missing will come: no gap is waited for.
                 item = reader.next(math.inf if over else now)
                 if isinstance(item, MediaFrame) and item.replayed:

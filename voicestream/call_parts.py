@@ -198,7 +198,7 @@ class CallParts:
             self._deliver(event)
         self.sender.room.notify()
         for reader in self._frames.values():
-            reader.arrived.notify()
+            reader.look()
 
     def _deliver(self, event: Event) -> None:
         match event:

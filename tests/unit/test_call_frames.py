@@ -72,6 +72,25 @@ async def test_coded_frames_come_in_order_as_fast_as_they_are_taken() -> None:
     assert bench.reported == [8, 16, 24]
 
 
+async def test_a_reader_is_woken_for_what_came_and_for_the_end_but_for_nothing_else() -> None:
+    bench = Bench()
+    blocks = bench.reader.blocks(200, decode=False)
+    waiting = asyncio.ensure_future(anext(blocks))
+    await asyncio.sleep(0)
+    bench.reader.look()
+    assert bench.reader.arrived.awaited
+    bench.ordered.insert(MediaFrame(pts=0, units=8, payload=b"\xff" * 160, talkspurt_start=True), bench.clock())
+    bench.reader.look()
+    assert not bench.reader.arrived.awaited
+    assert (await waiting).pts == 0
+    waiting = asyncio.ensure_future(anext(blocks, None))
+    await asyncio.sleep(0)
+    bench.connection.session.is_closed = True
+    bench.reader.look()
+    assert not bench.reader.arrived.awaited
+    assert await waiting is None
+
+
 async def test_decoded_blocks_have_the_length_asked_for_and_the_last_one_the_rest() -> None:
     bench = Bench()
     blocks = bench.reader.blocks(50, decode=True)

@@ -87,7 +87,7 @@ class EventOutbox:
     )
 
     def __init__(self, *, max_events: int = 1000, max_bytes: int = 1 << 24) -> None:
-        self.allowed_bps: float = DEFAULT_ALLOWANCE_BPS
+        self.allowed_bps: float = float(DEFAULT_ALLOWANCE_BPS)
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._lanes: tuple[deque[_Outgoing], deque[_Outgoing]] = (deque(), deque())
@@ -95,7 +95,7 @@ class EventOutbox:
         self._kept_bytes = 0
         self._next_key = 0
         self._turn = 0
-        self._tokens: float = _BURST
+        self._tokens: float = float(_BURST)
         self._at: float | None = None
         self._audio_bits = 0.0
 

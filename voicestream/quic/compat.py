@@ -23,7 +23,6 @@ from aioquic._buffer import Buffer
 from aioquic.quic import events
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
-    END_STATES,
     QuicConnectionError,
     QuicConnectionId,
     QuicConnectionState,
@@ -89,6 +88,7 @@ class VoiceQuic(WindowedQuic):
         datagrams_oversize: Datagrams refused because they do not fit in one packet of this path and peer.
         errors: Exceptions caught while a packet was handled.
         lone_acks: Packets that carried nothing but an ACK.
+        congestion: The controller of this connection.
         hurries: On a client: most seconds between two attempts at the handshake, if it is to be repeated that often.
     """
 
@@ -120,6 +120,9 @@ class VoiceQuic(WindowedQuic):
         super().__init__(configuration, windows, original_destination_id, retry_source_id)
         self._adopt_ids(first_destination_id)
         self._loss._pacer = NoPacer(max_datagram_size=configuration.max_datagram_size)
+        controller = self._loss._cc
+        assert isinstance(controller, VoiceCongestion)
+        self.congestion = controller
 
     def _adopt_ids(self, first_destination_id: bytes | None) -> None:
         cid = self._voice_ids.next()
@@ -140,6 +143,7 @@ class VoiceQuic(WindowedQuic):
             cid, token = self._voice_ids.next(), self._voice_entropy(16)
             self._host_cids.append(QuicConnectionId(cid=cid, sequence_number=self._host_cid_seq, stateless_reset_token=token))
             self._host_cid_seq += 1
+            self._voice_ids_told = False
 
     def _serialize_transport_parameters(self) -> bytes:
         parameters = pull_quic_transport_parameters(Buffer(data=super()._serialize_transport_parameters()))
@@ -206,6 +210,9 @@ class VoiceQuic(WindowedQuic):
         """What leaves now. Datagrams that are held back are dropped: late audio is worth nothing (VS-3.2-4)."""
         if not self._network_paths:
             return []
+        if self._handshake_confirmed and self._is_quiet(now):
+            self._voice_held_since = None
+            return []
         congestion = self.congestion
         in_flight_before = congestion.packets_sent
         if self._handshake_confirmed:
@@ -249,7 +256,7 @@ class VoiceQuic(WindowedQuic):
     def _has_something_to_send(self) -> bool:
         if self._datagrams_pending:
             return True
-        return any(not stream.sender.buffer_is_empty and not stream.is_blocked for stream in self._streams.values())
+        return any(not stream.sender.buffer_is_empty and not stream.is_blocked for stream in self._streams_queue)
 
     def fire(self, now: float) -> None:
         """`handle_timer` if its time has come, with probes of a dead path held to one every half second."""
@@ -292,8 +299,8 @@ class VoiceQuic(WindowedQuic):
 
     def drain_events(self) -> Iterator[events.QuicEvent]:
         """All events that wait."""
-        while (event := self.next_event()) is not None:
-            yield event
+        while self._events:
+            yield self._events.popleft()
 
     def offer_datagram(self, data: bytes) -> bool:
         """Queue a datagram for the next `packets_to_send`; False if it cannot fit in a packet or the peer does not take it."""
@@ -308,13 +315,6 @@ class VoiceQuic(WindowedQuic):
         limit = CLOSE_REASON_BYTES if self._handshake_confirmed else EARLY_CLOSE_REASON_BYTES
         text = reason.encode("utf-8")[:limit].decode("utf-8", "ignore")
         self.close(code, QuicFrameType.PADDING if transport else None, text)
-
-    @property
-    def congestion(self) -> VoiceCongestion:
-        """The controller of this connection."""
-        controller = self._loss._cc
-        assert isinstance(controller, VoiceCongestion)
-        return controller
 
     @property
     def max_datagram_payload(self) -> int:
@@ -335,7 +335,7 @@ class VoiceQuic(WindowedQuic):
     @property
     def is_open(self) -> bool:
         """Whether packets are still sent and received other than to say goodbye."""
-        return self._state not in END_STATES
+        return self._state is QuicConnectionState.CONNECTED or self._state is QuicConnectionState.FIRSTFLIGHT
 
     @property
     def end(self) -> QuicEnd | None:
@@ -387,4 +387,7 @@ class VoiceQuic(WindowedQuic):
     @property
     def stream_backlog(self) -> int:
         """Bytes on all streams that wait to be sent or acknowledged."""
-        return sum(stream.sender._buffer_stop - stream.sender._buffer_start for stream in self._streams.values())
+        waiting = 0
+        for stream in self._streams_queue:
+            waiting += stream.sender._buffer_stop - stream.sender._buffer_start
+        return waiting

@@ -15,11 +15,17 @@ from typing import Final
 
 from aioquic.quic import events
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.connection import CONNECTION_LIMIT_FRAME_CAPACITY, MAX_STREAM_DATA_FRAME_CAPACITY, QuicConnection
+from aioquic.quic.connection import (
+    CONNECTION_LIMIT_FRAME_CAPACITY,
+    MAX_STREAM_DATA_FRAME_CAPACITY,
+    QuicConnection,
+    QuicConnectionId,
+)
 from aioquic.quic.packet import QuicFrameType
-from aioquic.quic.packet_builder import QuicPacketBuilder
+from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
 from aioquic.quic.stream import QuicStream
+from aioquic.tls import Epoch
 
 from voicestream.quic.values import Windows
 
@@ -44,6 +50,7 @@ class WindowedQuic(QuicConnection):
     ) -> None:
         self._voice_windows = windows
         self._voice_delivered = 0
+        self._voice_ids_told = False
         super().__init__(
             configuration=configuration,
             original_destination_connection_id=original_destination_id,
@@ -69,6 +76,11 @@ class WindowedQuic(QuicConnection):
         if self._remote_max_idle_timeout is not None:
             said = min(said, self._remote_max_idle_timeout)
         return max(said, min(LONGEST_PROBES, 3 * self._loss.get_probe_timeout()))
+
+    def _on_new_connection_id_delivery(self, delivery: QuicDeliveryState, connection_id: QuicConnectionId) -> None:
+        self._voice_ids_told = False
+        if delivery is not QuicDeliveryState.ACKED:
+            connection_id.was_sent = False
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         window = self._voice_windows.connection
@@ -106,6 +118,47 @@ class WindowedQuic(QuicConnection):
             buffer.push_uint_var(stream.stream_id)
             buffer.push_uint_var(stream.max_stream_data_local)
             stream.max_stream_data_local_sent = stream.max_stream_data_local
+
+    def _is_quiet(self, now: float) -> bool:
+        """Whether nothing could leave now, so that none of aioquic's work on a packet needs to be done to find out.
+
+        Most packets that come find nothing to be said: the answer's ACK waits for a datagram. What aioquic may write after the
+        handshake is asked for here in its own order; where in doubt, there is something.
+        """
+        path, ack_at = self._network_paths[0], self._spaces[Epoch.ONE_RTT].ack_at
+        if self._datagrams_pending or (ack_at is not None and ack_at <= now) or self._close_pending:
+            return False
+        if self._ping_pending or self._probe_pending or self._handshake_done_pending or self._retire_connection_ids:
+            return False
+        if len(self._network_paths) > 1 or not path.is_validated or path.remote_challenges or self._remote_preferred_address is not None:
+            return False
+        if self._streams_blocked_pending or not self._crypto_streams[Epoch.ONE_RTT].sender.buffer_is_empty:
+            return False
+        return self._limits_are_told() and self._streams_are_quiet() and self._ids_are_told()
+
+    def _ids_are_told(self) -> bool:
+        if not self._voice_ids_told:
+            self._voice_ids_told = all(cid.was_sent for cid in self._host_cids)
+        return self._voice_ids_told
+
+    def _limits_are_told(self) -> bool:
+        data, streams, window = self._local_max_data, self._local_max_streams_uni, self._voice_windows.connection
+        if streams.sent - streams.used < streams.value - streams.sent:
+            return False
+        return bool(data.value == data.sent and self._voice_delivered + window - data.value < window // 2)
+
+    def _streams_are_quiet(self) -> bool:
+        for stream in self._streams_queue:
+            sender = stream.sender
+            if not sender.buffer_is_empty or sender.reset_pending or stream.receiver.stop_pending or stream.is_finished:
+                return False
+            if stream.max_stream_data_local != stream.max_stream_data_local_sent:
+                return False
+            if stream.stream_id is not None and not stream.stream_id & 2:
+                window = self._voice_windows.control
+                if stream.receiver.starting_offset() + window - stream.max_stream_data_local >= window // 2:
+                    return False
+        return True
 
     @property
     def streams_are_blocked(self) -> bool:

@@ -63,8 +63,9 @@ class VoiceCongestion(QuicCongestionControl):
         """Take the rate, in bits per second, at which the session may send; the bound on bytes in flight follows."""
         if rate_bps < 0:
             raise ValueError(f"rate_bps must not be negative, not {rate_bps}")
-        self._granted_bps = rate_bps
-        self._update_window()
+        if rate_bps != self._granted_bps:
+            self._granted_bps = rate_bps
+            self._update_window()
 
     def _update_window(self) -> None:
         rtt = max(self._rtt_max, MIN_RTT)

@@ -49,6 +49,7 @@ class SocketOwner(abc.ABC):
         self._inbox = Inbox()
         self._reading_is_due = False
         self._woken: deque[Connection] = deque()
+        self._told: set[Connection] = set()
         self._wake_is_due = False
         self._is_open = True
 
@@ -65,6 +66,7 @@ class SocketOwner(abc.ABC):
     def wake_connection(self, connection: Connection) -> None:
         """Have the loop send what a connection has to send, and read its timer again. From any thread."""
         self._woken.append(connection)
+        self._told.discard(connection)
         if self._wake_is_due or not self._is_open:
             return
         self._wake_is_due = True
@@ -80,12 +82,14 @@ class SocketOwner(abc.ABC):
         woken: dict[Connection, None] = {}
         while self._woken:
             woken[self._woken.popleft()] = None
+        told, self._told = self._told, set()
         if not self._is_open:
             return
         connections, until = deque(woken), clock() + SLICE
         while connections and clock() < until:
             connection = connections.popleft()
-            self._tell(connection)
+            if connection not in told:
+                self._tell(connection)
             with self.lock:
                 self._transmit(connection, clock())
         self._set_timer()
@@ -124,6 +128,7 @@ class SocketOwner(abc.ABC):
                     touched[connection] = None
                 now = clock()
         self._taken_in()
+        self._told.update(touched)  # first: who is woken by another thread from now on is told again
         for connection in touched:
             self._tell(connection)
         # What they answer leaves together with what their owners have to say to it, who have a turn before that.

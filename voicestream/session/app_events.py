@@ -81,7 +81,7 @@ class AppEvents:
     def limit_rate(self) -> None:
         """Take the far end's bound of the rate into account."""
         bound = self._hub.rate_bound
-        self.outbox.allowed_bps = DEFAULT_ALLOWANCE_BPS if bound is None else min(bound, DEFAULT_ALLOWANCE_BPS)
+        self.outbox.allowed_bps = float(DEFAULT_ALLOWANCE_BPS if bound is None else min(bound, DEFAULT_ALLOWANCE_BPS))
 
     # In
 

@@ -23,7 +23,7 @@ from aiortc.codecs.opus import OpusEncoder
 from aiortc.mediastreams import MediaStreamError
 
 from interop.lab.load.gauge import Gauge, obey
-from interop.lab.load.voicestream_load import BLOCK, FRAME_S, HOST, RATE, speech_blocks
+from interop.lab.load.voicestream_load import BLOCK, FRAME_S, HOST, RATE, run, speech_blocks
 
 NO_STUN = RTCConfiguration(iceServers=[])
 TIME_BASE = fractions.Fraction(1, RATE)
@@ -152,8 +152,9 @@ def main() -> None:
     parser.add_argument("--no-codec", action="store_true")
     parser.add_argument("--certificate", help="not needed")
     parser.add_argument("--calls", type=int, default=1)
+    parser.add_argument("--uvloop", action="store_true")
     options = parser.parse_args()
-    asyncio.run(serve(options) if options.role == "server" else callers(options))
+    run(serve(options) if options.role == "server" else callers(options), uvloop=options.uvloop)
 
 
 if __name__ == "__main__":

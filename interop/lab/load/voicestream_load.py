@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import sys
 import warnings
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,16 @@ async def callers(options: argparse.Namespace) -> None:
     await asyncio.gather(*tasks)
 
 
+def run(work: Coroutine[Any, Any, None], *, uvloop: bool) -> None:
+    """On asyncio's own loop, or on uvloop."""
+    if uvloop:
+        import uvloop as library
+
+        library.run(work)
+    else:
+        asyncio.run(work)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -133,13 +144,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1)
     parser.add_argument("--uvloop", action="store_true")
     options = parser.parse_args()
-    role = serve if options.role == "server" else callers
-    if options.uvloop:
-        import uvloop
-
-        uvloop.run(role(options))
-    else:
-        asyncio.run(role(options))
+    run(serve(options) if options.role == "server" else callers(options), uvloop=options.uvloop)
 
 
 if __name__ == "__main__":

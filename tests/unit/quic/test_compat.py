@@ -18,11 +18,14 @@ from aioquic.quic.packet import QuicErrorCode, pull_quic_transport_parameters
 from aioquic.quic.recovery import QuicPacketPacer
 from aioquic.quic.stream import QuicStream
 
+from voicestream.codepoints import EventKind
 from voicestream.quic import compat, compat_windows
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.compat_windows import WindowedQuic
 from voicestream.quic.connection_ids import ConnectionIds, random_ids
 from voicestream.quic.endpoint import Connection
+from voicestream.testing import LinkProfile, NetworkProfile
+from voicestream.testing.endpoint_sim import EndpointWorld
 
 SERVER = ("192.0.2.1", 4433)
 
@@ -427,3 +430,31 @@ def test_aioquic_ends_an_idle_connection_with_the_words_we_know(make_world: Any)
     assert end is not None
     assert (end.code, end.reason, end.silent, end.by_peer) == (QuicErrorCode.INTERNAL_ERROR, IDLE_TIMEOUT, True, False)
     assert all(not isinstance(event, events.StreamDataReceived) for event in quic_of(endpoint.connection).drain_events())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_nothing_is_to_be_said_aioquic_finds_nothing_either(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    asked = {True: 0, False: 0}
+    is_quiet = VoiceQuic._is_quiet
+
+    def checked(quic: VoiceQuic, now: float) -> bool:
+        quiet = is_quiet(quic, now)
+        asked[quiet] += 1
+        if quiet:
+            assert quic._build(now) == [], f"seed {seed}, at {now}"
+        return quiet
+
+    monkeypatch.setattr(VoiceQuic, "_is_quiet", checked)
+    world = EndpointWorld(seed=seed)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=0.05 * seed)))
+    world.open()
+    server = world.server.sides[0]
+    for side in (client, server):
+        side.listen()
+        side.speak()
+    for _ in range(4):
+        client.session.send_event(b"a" * 3000, world.sim.now, kind=EventKind.TEXT)
+        server.session.send_event(b"b" * 300, world.sim.now, kind=EventKind.TEXT)
+        world.run(1.0)
+    assert asked[True] > 100
+    assert asked[False] > 100

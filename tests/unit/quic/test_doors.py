@@ -10,7 +10,7 @@ import pytest
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
 from voicestream.errors import RejectedError
-from voicestream.quic.packets import initial_token, read_preamble
+from voicestream.quic.packets import Preamble, initial_token, read_preamble
 
 SERVER = ("192.0.2.1", 4433)
 LIMITS = Limits(max_handshakes=6, max_handshakes_per_address=3, retry_above=4, handshake_timeout=2.0)
@@ -146,7 +146,7 @@ def test_forged_tokens_open_nothing_and_are_ignored_without_load(make_world: Any
     world = make_world(limits=LIMITS)
     for n in range(4):
         knock(world, forged(n))
-    doors, preamble = world.server._doors, type("P", (), {"destination_id": b"12345678", "source_id": b"", "version": 1})()
+    doors, preamble = world.server._doors, Preamble(1, b"12345678", b"")
     with pytest.raises(ValueError, match="invalid"):
         doors.check(preamble, b"\x07" * 60, forged(1), world.now)
     world.run(5)

@@ -24,6 +24,7 @@ def test_the_kept_inputs_are_of_targets_that_there_are() -> None:
     assert len(kept_inputs(KEPT)) == sum(path.is_file() for path in KEPT.rglob("*")) > 0
 
 
+@pytest.mark.interpreted(reason="lines of compiled code are not seen")
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_seeds_are_taken_and_reach_most_of_a_decoder(name: str) -> None:
     target = TARGETS[name]
@@ -55,6 +56,7 @@ def test_the_search_finds_a_fault_behind_two_steps_and_keeps_it(monkeypatch, tmp
     assert "kept as" in lines[0]
 
 
+@pytest.mark.interpreted(reason="lines of compiled code are not seen")
 def test_a_run_of_a_second_prints_coverage_and_finds_nothing(capsys, tmp_path) -> None:
     assert main(["--seconds", "1", "--seed", "3", "--target", "opus", "--plain", "--keep", str(tmp_path), "--missing"]) == 0
     said = capsys.readouterr().out

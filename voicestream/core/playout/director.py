@@ -222,16 +222,16 @@ class Director:
             self._intake.playhead = front.pts
             return self._play(front)
         start = self._intake.playhead + round(self._credit)
-        left = front.pts - start
-        if left > self.frame_units:
+        rest = front.pts - start
+        if rest > self.frame_units:
             # The last piece has the length of a frame, so that the next frame's in-band redundancy fits it.
-            left = left - self.frame_units if left < 2 * self.frame_units else self.frame_units
-        self._lose(start + left - self._intake.playhead)
+            rest = rest - self.frame_units if rest < 2 * self.frame_units else self.frame_units
+        self._lose(start + rest - self._intake.playhead)
         self._credit = 0.0
-        self._intake.playhead = start + left
+        self._intake.playhead = start + rest
         self._reason = "lost"
-        following = front.frame if start + left == front.pts and front.kind is not SourceKind.COPY else None
-        return Pending(Conceal(left, following), float(left), start, start + left, "lost")
+        following = front.frame if start + rest == front.pts and front.kind is not SourceKind.COPY else None
+        return Pending(Conceal(rest, following), float(rest), start, start + rest, "lost")
 
     def _wait_for_frame(self) -> Pending:
         """Nothing is there at all."""

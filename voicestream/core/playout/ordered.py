@@ -64,6 +64,7 @@ class OrderedReader:
 
     Attributes:
         account: What became of every frame.
+        news: Grows with whatever may give `next` something to say.
 
     Args:
         lookahead_ms: How long a missing piece is waited for, 0 or more.
@@ -95,6 +96,7 @@ class OrderedReader:
         self._outlives = 0.0
         self._now = float("-inf")
         self._finish_seen = float("-inf")
+        self.news = 0
 
     def outlive(self, silence: float) -> None:
         """Nothing is given up while the path is silent for up to so many seconds in the midst of a talkspurt."""
@@ -111,11 +113,13 @@ class OrderedReader:
         """What lies before `pts` has been read elsewhere, what follows it has not: it is waited for. Before the first `insert`."""
         self._next = pts
         self._silent = False
+        self.news += 1
 
     def insert(self, frame: MediaFrame, now: float) -> None:
         """Take a frame that arrived at `now` (monotonic seconds)."""
         account = self.account
         self.heard(now)
+        self.news += 1
         if frame.replayed:
             account.frames_replayed += 1
             self._replayed.append(frame)
@@ -172,12 +176,14 @@ class OrderedReader:
             until: Monotonic seconds.
             before_pts: Holds for what is missing before this pts; what is lost later is waited for no longer than usual.
         """
+        self.news += 1
         self._hold_until = max(self._hold_until, until)
         self._hold_before = before_pts
         self._released_to = -1 if self._released_to == MAX_PTS else self._released_to
 
     def release_gap(self) -> None:
         """What is missing before the frames held is not expected any more: `hold_gaps` no longer holds for it."""
+        self.news += 1
         front = self._front()
         self._released_to = MAX_PTS if front is None else front.pts
 
@@ -197,6 +203,7 @@ class OrderedReader:
         Returns:
             The pts up to which frames and gaps have been given out.
         """
+        self.news += 1
         if from_pts is None or to_pts is None or number is None:
             dropped = self._buffer.remove_from(0)
         else:
@@ -211,6 +218,7 @@ class OrderedReader:
 
     def finish(self, pts: int | None = None) -> None:
         """Note that no media at or after `pts` exist; None: none after those that are here."""
+        self.news += 1
         if pts is None:
             last = self._buffer.last()
             pts = self.next_pts if last is None else last.end
