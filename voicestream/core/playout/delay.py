@@ -67,6 +67,8 @@ class DelayEstimator:
     Attributes:
         ceiling: Largest target.
         spread: Delay behind the quickest that is worth waiting for, without margin.
+        worth_waiting: Delay behind the quickest up to which the next gap is waited for, in the middle of a word. Where no answer comes
+            in time, a wait is heard more than the frame that it may save: the delay grows in the pauses.
         needed: Delay behind the quickest with less than which it is lengthened: what was only supposed is not taken so exactly.
         target: Delay behind the quickest to play at: the spread and a margin, at most the ceiling.
     """
@@ -103,6 +105,7 @@ class DelayEstimator:
         later, at_once = -(self._expected.value or 0.0), -(self._at_once.value or 0.0)
         supposed = self._start * (1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS))
         self.spread = min(ceiling, max(self._spread, supposed, at_once))
+        self.worth_waiting = self.spread if at_once > 0 else min(ceiling, supposed)
         self.needed = min(ceiling, max(self._spread, supposed - START_TOLERANCE_UNITS, later - EXPECTED_TOLERANCE_UNITS))
         self.target = min(ceiling, max(self.spread, later) + MARGIN_UNITS)  # VS-16-2
 

@@ -35,6 +35,10 @@ STANDSTILL_UNITS = 40.0
 EXCUSED_UNITS = 4.0
 """A device that is so much later than by its clock (10 ms) stood still, and with it perhaps the thread that receives."""
 
+WAIT_TOLERANCE_UNITS = 2.0
+"""For less than this (5 ms) no block of the device is spent on waiting: a wait of a block is heard more than a concealed frame, and
+what is supposed of repairs is not so exact."""
+
 JOIN_UNITS = 4
 """Concealment that joins the two ends where frames were dropped (10 ms)."""
 
@@ -205,8 +209,8 @@ class Director:
         left = missing - self._credit
         if not self._is_ahead() and delay.base is not None:
             slack = self._now - (self._intake.playhead + self.frame_units) - delay.base
-            if slack + 0.5 < delay.spread:
-                # The target asks for more delay anyhow: the missing frame gets the time to come.
+            if slack + WAIT_TOLERANCE_UNITS < delay.worth_waiting:
+                # So much delay pays from the next loss on: the missing frame gets the time to come.
                 return self._extend("waiting")
             if left > 2 * self._intake.delay.ceiling + self.frame_units:
                 # No loss is that long: pts has jumped. Unless it is a stray, nothing else will come.

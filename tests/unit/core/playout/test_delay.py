@@ -296,3 +296,12 @@ def test_a_repair_that_comes_later_than_is_worth_waiting_for_does_not_lengthen_t
         delay.observe(end, 8, end + (55.0 if number % 4 == 0 else 0.0), None, talkspurt_start=False, repaired=number % 4 == 0)
         delay.update(end + 55.0)
     assert delay.target <= 28.0
+
+
+def test_a_gap_is_waited_for_only_where_that_pays_at_once() -> None:
+    by_and_by, at_once = DelayEstimator(0.0, 60), DelayEstimator(0.0, 60)
+    for estimator, answered in ((by_and_by, False), (at_once, True)):
+        estimator.expect(32.0, at_once=answered)
+        assert estimator.target >= 32.0
+    assert by_and_by.worth_waiting == 0.0
+    assert at_once.worth_waiting == 32.0
