@@ -18,14 +18,13 @@ from interop.page import page
 from interop.pairs import PAIR_CASES, run_pair
 from interop.peers.meeting import ServerMeeting
 from interop.report import line, summary, to_json, write_junit
+from interop.vectors import vector_results
 from voicestream.uri import parse_uri
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m interop", description="Tests implementations of VoiceStream.")
-    parser.add_argument(
-        "what", nargs="?", default="all", choices=("all", "conformance", "pairs", "list"), help="vectors: see `python -m interop.vectors`"
-    )
+    parser.add_argument("what", nargs="?", default="all", choices=("all", "conformance", "pairs", "vectors", "list"), help="all by default")
     parser.add_argument("--endpoints", type=Path, help="file of endpoint commands (interop/endpoints.json)")
     parser.add_argument("--command", help="one endpoint's command, instead of those of the file")
     parser.add_argument("--url", help="a live server: voicestream://host[:port]/path")
@@ -60,6 +59,18 @@ async def _conformance(options: argparse.Namespace, here: dict[str, list[Impleme
     return results
 
 
+async def _vectors(each: list[Implementation]) -> list[Result]:
+    results = []
+    for implementation in each:
+        own = await vector_results(implementation)
+        results += own
+        for result in own:
+            if result.verdict != Verdict.PASS:
+                _told(result)
+        print(f"{sum(result.verdict == Verdict.PASS for result in own)} of {len(own)} vectors: {implementation.name}", flush=True)
+    return results
+
+
 async def _pairs(options: argparse.Namespace, here: dict[str, list[Implementation]], files: Any, names: list[str]) -> list[Result]:
     results = []
     for client in here["client"]:
@@ -87,6 +98,10 @@ async def _run(options: argparse.Namespace) -> list[Result]:
     if missing := [name for name in wanted if name not in known]:
         raise ValueError(f"no implementation is called {missing[0]}; there are {', '.join(known)}")
     results: list[Result] = []
+    if options.what in ("all", "vectors"):
+        results += await _vectors([known[name] for name in wanted])
+    if options.what == "vectors":
+        return results
     here: dict[str, list[Implementation]] = {"server": [], "client": []}
     for name in wanted:
         for role, own in here.items():

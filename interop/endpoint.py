@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 import numpy as np
 
-from interop import endpoint_cases
+from interop import endpoint_cases, endpoint_vectors
 from interop.endpoint_cases import Failed
 from voicestream import Call, CallClosed, ConnectError, Server, connect, serve
 from voicestream.quic import configuration
@@ -136,6 +136,10 @@ def log_keys(path: str) -> TextIO:
 
 def main() -> int:
     role, testcase = os.environ.get("ROLE", ""), os.environ.get("TESTCASE", "")
+    if testcase == "vectors":
+        for line in endpoint_vectors.answers(sys.stdin):
+            print(line)
+        return 0
     known = {"client": endpoint_cases.CLIENT, "server": endpoint_cases.SERVER}.get(role, {})
     if testcase != "peer" and testcase not in known:
         return UNSUPPORTED

@@ -136,9 +136,7 @@ async def server_events(call: Call) -> None:
 
 async def finish(call: Call) -> None:
     ear = asyncio.ensure_future(listening(call))
-    for start in range(int(SECONDS * 50)):
-        await call.send(sound(0.02))
-        await asyncio.sleep(0.02 if start % 2 else 0.019)
+    await call.speak(sound(SECONDS), finish=False)
     played = await call.finish()
     need(abs(played - SECONDS) < 0.5, f"the far end has played {played} s of {SECONDS}")
     await asyncio.wait_for(asyncio.shield(ear), SECONDS + 10)

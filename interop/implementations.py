@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
@@ -11,15 +12,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["UNSUPPORTED", "Files", "Implementation", "load", "serving"]
+__all__ = ["UNSUPPORTED", "Files", "Implementation", "end", "load", "serving"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 UNSUPPORTED: Final = 127
 """Exit status of an endpoint that does not know a test case."""
-READY_SECONDS: Final = 20.0
-PROBE_SECONDS: Final = 30.0
+READY_SECONDS: Final = 60.0
+PROBE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,8 +81,7 @@ class Implementation:
             process = await self.start(role, f"no-such-case-{secrets.token_hex(4)}", seconds=1)
             status = await asyncio.wait_for(process.wait(), PROBE_SECONDS)
         except TimeoutError:
-            process.kill()
-            await process.wait()
+            await end(process)
             return f"{self.name} does not end when it is asked for a case that does not exist"
         except OSError as error:
             return f"{self.name} cannot be run: {error}"
@@ -100,6 +100,15 @@ def load(path: Path | None = None) -> dict[str, Implementation]:
         roles, env = tuple(entry.get("roles", ("client", "server"))), dict(entry.get("env", {}))
         found[name] = Implementation(name=name, command=tuple(entry["command"]), roles=roles, env=env)
     return found
+
+
+async def end(process: Any, patience: float = 5.0) -> None:
+    """End a process: politely, then not."""
+    for act, seconds in ((process.terminate, patience), (process.kill, patience)):
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, TimeoutError):  # it may have ended by itself just now
+                act()
+                await asyncio.wait_for(process.wait(), seconds)
 
 
 def free_port() -> int:

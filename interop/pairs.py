@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from interop.implementations import UNSUPPORTED, Files, Implementation, free_port, serving
+from interop.implementations import UNSUPPORTED, Files, Implementation, end, free_port, serving
 from interop.model import Outcome, Result, Verdict
 from interop.observe import Said, observe
 from interop.proxy import Proxy
@@ -187,9 +187,8 @@ async def _play(
         if acting is not None:
             acting.cancel()
         for process in (calls, serves):
-            if process is not None and process.returncode is None:
-                process.kill()
-                await process.wait()
+            if process is not None:
+                await end(process, 1.0)
         proxy.stop()
 
 

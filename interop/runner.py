@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import interop.cases  # noqa: F401 - registers them
-from interop.implementations import Files, Implementation, free_port, serving
+from interop.implementations import Files, Implementation, end, free_port, serving
 from interop.model import CASES, Case, Outcome, Result, Unsupported, Verdict
 from interop.peers.meeting import ClientMeeting, Met, ServerMeeting
 from voicestream.quic.certificates import make_certificate, write_certificate
@@ -47,8 +47,8 @@ async def run_case(meeting: Any, case: Case, subject: str) -> Result:
     begun = time.monotonic()
     peer: Met | None = None
     try:
+        peer = await meeting.meet(case)
         async with asyncio.timeout(CASE_SECONDS):
-            peer = await meeting.meet(case)
             outcome = await _run(peer, case)
     except Unsupported as error:
         outcome = Outcome(behaviour=Verdict.UNSUPPORTED, words=str(error))
@@ -118,7 +118,7 @@ async def server_cases(
             return [_lost(case, implementation.name, "server", words) for case in cases]
         return await _each(ServerMeeting("127.0.0.1", port), cases, implementation.name, told, jobs)
     finally:
-        await _end(process)
+        await end(process)
 
 
 async def client_cases(
@@ -141,13 +141,3 @@ def _lost(case: Case, subject: str, role: str, words: str) -> Result:
     return Result(
         case=case.name, title=case.title, requirements=case.requirements, subject=subject, role=role, outcome=outcome, seconds=0.0
     )
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), 5)
-        except TimeoutError:
-            process.kill()
-            await process.wait()

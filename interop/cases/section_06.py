@@ -34,7 +34,7 @@ async def media_time_keeps_up(peer: Met) -> Outcome:
     spoken = peer.seen(AudioFrame)
     (begun, first), (ended, last) = spoken[0], spoken[-1]
     media, real = (last.pts - first.pts) * 0.0025, ended - begun
-    if media < real - 0.5:
+    if media < real - 1.0:  # a busy machine holds up the last frames
         return failed(f"{media:.2f} s of media in {real:.2f} s")
     return passed(measured_s=round(media - real, 3))
 

@@ -8,25 +8,26 @@ from interop.cases.tools import alive, failed, passed, refusals
 from interop.model import Outcome, Unsupported, case
 from interop.peers.meeting import Met
 from voicestream.codepoints import ErrorCode
-from voicestream.wire import PaddingFrame, ReportFrame
+from voicestream.wire import PaddingFrame, ReportFrame, tick_delta
 
 E = ErrorCode
 
 
 @case("VS-9.1-1", title="a datagram with audio: a report of it within 100 ms")
 async def report_comes(peer: Met) -> Outcome:
-    times = []
-    loop = asyncio.get_running_loop()
+    held = []
     for _ in range(6):
-        begun, own = loop.time(), peer.number
+        own = peer.number
         peer.speak()
-        if await peer.first(ReportFrame, 2.0, where=lambda report, own=own: report.newest >= own) is None:  # type: ignore[misc]
-            return failed(str(peer.end) if peer.end else "no report within 2 s")
-        times.append((loop.time() - begun) * 1000)
+        if await peer.first(ReportFrame, 3.0, where=lambda report, own=own: report.newest >= own) is None:  # type: ignore[misc]
+            return failed(str(peer.end) if peer.end else "no report within 3 s")
+        datagram = next(d for _, d in peer.datagrams() if any(isinstance(f, ReportFrame) and f.newest >= own for f in d.frames))
+        report = next(frame for frame in datagram.frames if isinstance(frame, ReportFrame))
+        held.append(tick_delta(datagram.send_tick, report.arrival) / 4)
         await asyncio.sleep(0.13)
-    times.sort()
-    # Process and machine add to it; the second best of six shows the rule.
-    return failed(f"after {times[1]:.0f} ms") if times[1] > 150 else passed(report_ms=round(times[1], 1))
+    # By the reporter's own clock. A busy machine adds to it, so the best of six is held against the rule.
+    words = f"after {min(held):.0f} ms at best"
+    return failed(words) if min(held) > 110 else passed(held_ms=round(sorted(held)[3], 1))
 
 
 @case("VS-9.1-1", title="a datagram without frames: a report of it")
@@ -34,10 +35,8 @@ async def report_of_nothing(peer: Met) -> Outcome:
     return await alive(peer)
 
 
-@case("VS-9.1-4", title="datagrams with reports and padding only: cause no report", opened=False)
+@case("VS-9.1-4", title="datagrams with reports and padding only: cause no report", reports=False)
 async def no_report_of_reports(peer: Met) -> Outcome:
-    if not await peer.open(reports=False):
-        return failed("no ACCEPT")
     await asyncio.sleep(0.3)
     since, own = len(peer.log), peer.number
     for _ in range(3):
@@ -48,7 +47,7 @@ async def no_report_of_reports(peer: Met) -> Outcome:
     return failed(f"{len(named)} reports") if named else passed()
 
 
-@case("VS-9.2-1", title="what reports say: the newest number, what is missing, and delays")
+@case("VS-9.2-1", title="what reports say: the newest number, what is missing, and delays", reports=False)
 async def report_says_what_came(peer: Met) -> Outcome:
     first = peer.number
     for skip in (0, 0, 2, 0):

@@ -40,7 +40,7 @@ async def refused(peer: Met, *codes: ErrorCode, harmless: bool = False, timeout:
     return Outcome(close=Verdict.PASS if right else Verdict.FAIL, words=words, measured={"reaction_ms": round(reaction, 1)})
 
 
-async def alive(peer: Met, timeout: float = 2.0) -> Outcome:
+async def alive(peer: Met, timeout: float = 5.0) -> Outcome:
     """The far end has to go on: it answers a datagram without frames with a report (VS-9.1-1)."""
     own = peer.say()
     since = 0

@@ -14,6 +14,7 @@ from aioquic.asyncio.server import QuicServer
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 
+from interop.implementations import end
 from interop.model import Case
 from interop.peers.raw import RawPeer
 from voicestream.codepoints import ALPN, CodecId, ErrorCode
@@ -23,6 +24,8 @@ from voicestream.wire import Accept, Hello, Message, Parameters, Reject, Resume
 __all__ = ["ClientMeeting", "Met", "ServerMeeting", "raw_configuration"]
 
 HANDSHAKE_SECONDS: Final = 8.0
+START_SECONDS: Final = 60.0
+"""For a client to begin to call; a program takes time to start on a busy machine."""
 
 
 def raw_configuration(*, is_client: bool, alpn: str = ALPN, datagrams: int | None = 65536) -> QuicConfiguration:
@@ -197,9 +200,9 @@ class ClientMeeting:
             if self._process is None or self._process.returncode is not None:
                 self._process = await self._start(self.port)
             try:
-                peer = await self._next(15.0)
+                peer = await self._next(START_SECONDS)
             except TimeoutError:
-                await _kill(self._process)
+                await end(self._process)
                 continue
             if peer.gone is not None:
                 continue
@@ -217,16 +220,6 @@ class ClientMeeting:
     async def stop(self) -> None:
         await asyncio.sleep(0.05)
         if self._process is not None:
-            await _kill(self._process)
+            await end(self._process)
         if self._server is not None:
             self._server.close()
-
-
-async def _kill(process: Any) -> None:
-    if process.returncode is None:
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), 3)
-        except TimeoutError:
-            process.kill()
-            await process.wait()

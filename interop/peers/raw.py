@@ -287,6 +287,10 @@ class RawPeer(QuicConnectionProtocol):
         self._write(stream_id, data, fin)
         return stream_id
 
+    def all_left(self, stream_id: int) -> bool:
+        """Whether everything written on a stream has left: flow control of the far end can hold some back."""
+        return self._quic._streams[stream_id].sender.buffer_is_empty
+
     def event(self, payload: bytes, *, kind: int = 0, event_id: int = 1, order: int = 0) -> int:
         """Send an event."""
         return self.stream(encode_event_header(EventHeader(kind=kind, event_id=event_id, order=order)) + payload)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from interop import endpoint, faults
+from interop import endpoint, endpoint_vectors, faults, vectors
 from interop.cases.tools import refused
 from interop.implementations import UNSUPPORTED, Files, load
 from interop.model import CASES, Case, Outcome, Result, Verdict
@@ -210,3 +210,16 @@ def test_seeded_faults_fit_the_package_and_some_case_names_their_requirement(fau
     text = (faults.ROOT / fault.path).read_text(encoding="utf-8")
     assert text.count(fault.old) == 1
     assert any(fault.requirement in case.requirements for case in chosen("server", fault.cases, quick=True))
+
+
+def test_our_endpoint_answers_every_vector_and_a_wrong_answer_is_named() -> None:
+    all_of_them = list(vectors.read_vectors())
+    answers = dict(vectors._answers("\n".join(endpoint_vectors.answers(vector.question() for vector in all_of_them))))
+    found = {vector.test["id"]: vectors.judge(vector, answers.get(vector.test["id"])) for vector in all_of_them}
+    assert {name: outcome.words for name, outcome in found.items() if outcome.verdict != Verdict.PASS} == {}
+    assert len(found) > 400
+    refused_one = next(vector for vector in all_of_them if vector.test["result"] == "invalid")
+    other = vectors.judge(refused_one, {"result": "invalid", "error": "NO_ERROR"})
+    assert (other.behaviour, other.close) == (Verdict.PASS, Verdict.FAIL)
+    assert vectors.judge(refused_one, {"result": "valid", "expect": 1}).behaviour == Verdict.FAIL
+    assert vectors.judge(refused_one, None).behaviour == Verdict.FAIL

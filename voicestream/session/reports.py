@@ -57,8 +57,10 @@ class Reports:
         if self.arrivals.arrived(datagram, now) is None:
             return False
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
-        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=is_eliciting(datagram), keepalive=not datagram.frames)
-        if self.growth.arrived(self.times.seconds(datagram.send_tick, now), now):
+        eliciting = is_eliciting(datagram)
+        self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting, keepalive=not datagram.frames)
+        grows = self.growth.arrived(self.times.seconds(datagram.send_tick, now), now)
+        if grows and eliciting:  # VS-9.1-4: two sides would go on telling each other of their reports
             self.schedule.hurry(now)
         return True
 

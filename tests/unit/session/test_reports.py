@@ -177,3 +177,15 @@ def test_round_trip_and_clock_are_unknown_before_the_first_report(kit) -> None:
     stats = client.stats(0.0)
     assert client.rtt is None
     assert stats.rtt_ms is stats.clock_offset_ms is stats.clock_error_ms is stats.path_delay_ms is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "is_told"), [(PaddingFrame(size=3), False), (AudioFrame(pts=0, payload=b"x"), True)], ids=["padding", "audio"]
+)
+def test_a_queue_that_grows_under_padding_alone_is_not_told(frame: PaddingFrame | AudioFrame, is_told: bool) -> None:
+    """VS-9.1-4"""
+    side = Reports()
+    for number in range(40):
+        sent, delay = number * 0.02, 0.02 + max(0, number - 20) * 0.01
+        side.arrived(Datagram(number=number, send_tick=round(sent * 4000), frames=(frame,)), 60, sent + delay)
+    assert (side.schedule.next_timer() is not None) is is_told
