@@ -71,6 +71,8 @@ class Caller:
     def terminate(self) -> None:
         self._task.cancel()
 
+    kill = terminate
+
     async def wait(self) -> None:
         await asyncio.wait([self._task])
 
