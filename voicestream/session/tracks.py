@@ -137,7 +137,7 @@ class Tracks:
         """A datagram has come: the path lives."""
         for receiver in self.receivers.values():
             if receiver.delivery.ordered is not None:
-                receiver.delivery.ordered.heard(now)
+                receiver.delivery.ordered.sign_of_life(now)
 
     def on_media(self, frame: AudioFrame | RetransmissionFrame, now: float, send_time: float) -> None:
         """A coded frame, the first time or again; and whatever repairs bring back with its help."""

@@ -93,6 +93,9 @@ class Reader(Player):
     def outlive(self, silence: float) -> None:
         """Not needed."""
 
+    def sign_of_life(self, now: float) -> None:
+        """Nor this."""
+
     def clear(self, from_pts: Any = None, to_pts: Any = None, number: Any = None) -> int:
         self.clears.append((from_pts, to_pts, number))
         return self.heard

@@ -15,7 +15,7 @@ def frame(pts: int, units: int = 8) -> MediaFrame:
 def still_there(reader: OrderedReader, now: float, seconds: float) -> None:
     """The far end is heard all the time, although it says nothing."""
     for step in range(round(seconds * 50) + 1):
-        reader.heard(now + step / 50)
+        reader.sign_of_life(now + step / 50)
 
 
 def test_kept_frames_are_bounded_by_number_too() -> None:

@@ -102,7 +102,7 @@ class OrderedReader:
         """Nothing is given up while the path is silent for up to so many seconds in the midst of a talkspurt."""
         self._outlives = silence
 
-    def heard(self, now: float) -> None:
+    def sign_of_life(self, now: float) -> None:
         """Something has come from the far end, at `now`."""
         silence = now - self._heard_at - self._quiet
         if silence > 0 and self._expects_more:
@@ -118,7 +118,7 @@ class OrderedReader:
     def insert(self, frame: MediaFrame, now: float) -> None:
         """Take a frame that arrived at `now` (monotonic seconds)."""
         account = self.account
-        self.heard(now)
+        self.sign_of_life(now)
         self.news += 1
         if frame.replayed:
             account.frames_replayed += 1

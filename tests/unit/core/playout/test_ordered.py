@@ -263,7 +263,7 @@ def test_nothing_is_given_up_while_the_path_is_silent() -> None:
 def test_a_silence_that_is_over_has_not_counted_as_waiting() -> None:
     reader = quiet_reader()
     for tick in range(5):
-        reader.heard(9.0 + tick / 50)
+        reader.sign_of_life(9.0 + tick / 50)
         assert (drain(reader, 9.0 + tick / 50) != []) is (tick == 1), tick  # 90 ms before it, and 10 ms after it
 
 
