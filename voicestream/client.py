@@ -69,7 +69,7 @@ class connect:
         frame_ms: Frame length to begin with, 10, 20, 40 or 60.
         application: libopus' mode: "voip", "audio" or "lowdelay".
         dtx: Send (almost) nothing in silence.
-        complexity: libopus' effort, 0 to 10.
+        complexity: libopus' effort, 0 to 10; not more than 5 of it is used at 48 kbps a channel and above.
         lookahead_ms: Deepest playout buffer, 20 to 500; also what the server may send ahead.
         tracks: Media of the call; PCM goes to the first. Opus on track 0 by default.
         rate: What the sender may use.

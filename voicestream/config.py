@@ -67,7 +67,7 @@ class AudioConfig:
         frame_ms: 10, 20, 40 or 60 milliseconds a frame to begin with.
         application: libopus' mode: "voip", "audio" or "lowdelay".
         dtx: Send (almost) nothing in silence.
-        complexity: libopus' effort, 0 to 10.
+        complexity: libopus' effort, 0 to 10; not more than 5 of it is used at 48 kbps a channel and above.
     """
 
     sample_rate_hz: int = 48000

@@ -59,6 +59,22 @@ def test_a_new_bitrate_holds_from_the_next_frame_on() -> None:
     assert max(small) < min(large)
 
 
+def packets(bitrate_bps: int, complexity: int) -> list[bytes]:
+    encoder, pcm = OpusEncoder(48000, bitrate_bps=bitrate_bps, complexity=complexity), sample_speech(1.0, 48000)
+    return [encoder.encode(pcm[start : start + 960]) for start in range(0, 47 * 960, 960)]
+
+
+def test_effort_that_nobody_hears_is_not_spent() -> None:
+    assert packets(64000, 9) == packets(64000, 5) != packets(64000, 3)
+    assert packets(24000, 9) != packets(24000, 5)
+
+
+def test_effort_follows_a_new_bitrate() -> None:
+    encoder, pcm = OpusEncoder(48000, bitrate_bps=64000, complexity=9), sample_speech(1.0, 48000)
+    encoder.set_bitrate(24000)
+    assert [encoder.encode(pcm[start : start + 960]) for start in range(0, 47 * 960, 960)] == packets(24000, 9)
+
+
 @pytest.mark.parametrize("bitrate_bps", [7999, 64001, 0, -1])
 def test_a_bitrate_out_of_range_is_refused(bitrate_bps: int) -> None:
     with pytest.raises(ValueError, match=f"8000 to 64000, not {bitrate_bps}"):
