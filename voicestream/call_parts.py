@@ -244,8 +244,16 @@ class CallParts:
                     self.figures.over(self, event, gave_up=gave_up)
                 self.sender.on_closed()
                 self.inbox.wake()
+                self._let_go()
             case _:
                 pass
+
+    def _let_go(self) -> None:
+        """The call is over: what refers back to it would keep it until the garbage collector comes by, which may be minutes."""
+        with self.link.locked() as session:
+            session.let_go()
+        self.on_network_changed = None
+        self.context.on_change = lambda: None
 
     def tell_lost(self, since: float | None = None) -> None:
         """The path is lost, since a time if that is known."""

@@ -164,6 +164,7 @@ class Reception:
             if self._over_at is not None:
                 self._over_at.cancel()
             self._on_over(self)
+            self.task = None  # how it ended may have frames with this call in them
 
     # A session that changes its connection
 

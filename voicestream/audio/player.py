@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,9 @@ class Player:
         self._last: NDArray[np.float64] | None = None
         self._ramp = np.zeros(0)
         self.device_latency = 0.0
-        playout.unheard = self.unheard_units
+        unheard = WeakMethod(self.unheard_units)
+        # A playout that kept its player would keep both until the garbage collector comes by.
+        playout.unheard = lambda: 0.0 if (tell := unheard()) is None else tell()
 
     @property
     def heard_pts(self) -> int:

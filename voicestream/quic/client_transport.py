@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from voicestream.codepoints import ErrorCode
@@ -94,24 +95,39 @@ class ClientTransport(SocketOwner):
         except (OSError, UnicodeError) as exc:
             why = ": no name server answers" if isinstance(exc, OSError) and exc.errno == socket.EAI_AGAIN else ""
             raise ConnectError(f"{host} is not a known host{why}") from exc
-        error = ConnectError(f"{host} has no address")
+        outcome: ClientTransport | ConnectError | None = None
         while addresses:
             family, address = addresses.pop(0)
             patience = max(deadline - clock(), 0.0)
             if addresses:
                 patience = min(patience, NEXT_ADDRESS_AFTER)
-            endpoint = ClientEndpoint(
-                tls, session, entropy=entropy, limits=limits, route_token=route_token, server=server, handshake_timeout=patience
-            )
-            transport = cls(endpoint, server, on_activity, lock)
-            try:
-                await transport.open(family, address)
-                return transport
-            except (CertificateError, RejectedError):
-                raise
-            except ConnectError as exc:
-                error = exc
-        raise error
+            make = partial(
+                ClientEndpoint,
+                tls, session, entropy=entropy, limits=limits, route_token=route_token, server=server, handshake_timeout=patience,
+            )  # fmt: skip
+            outcome = await cls._try(make, server, on_activity, lock, (family, address))
+            if isinstance(outcome, ClientTransport):
+                return outcome
+        assert not isinstance(outcome, ClientTransport)
+        try:
+            raise outcome or ConnectError(f"{host} has no address")
+        finally:
+            del outcome  # this frame is in its traceback
+
+    @classmethod
+    async def _try(
+        cls, make: Callable[[], ClientEndpoint], server: str, on_activity: OnActivity | None, lock: threading.RLock | None,
+        at: tuple[int, Address],
+    ) -> ClientTransport | ConnectError:  # fmt: skip
+        """Dial one address. A failure comes without its traceback, whose frames have all that it failed with, and a call to go on."""
+        transport = cls(make(), server, on_activity, lock)
+        try:
+            await transport.open(*at)
+        except (CertificateError, RejectedError):
+            raise
+        except ConnectError as exc:
+            return exc.with_traceback(None)
+        return transport
 
     async def open(self, family: int, address: Address) -> None:
         """Connect to one address; `dial` does it."""
@@ -119,14 +135,14 @@ class ClientTransport(SocketOwner):
             self._port = UdpPort(client_socket(family), self._on_burst)
         except OSError as exc:
             raise ConnectError(f"{self._server} cannot be reached: {exc.strerror}") from exc
-        probe = RefusalProbe(self._on_error)
+        probe, opened = RefusalProbe(self._on_error), self._opened
         try:
             await self._port.open()
             with self.lock:
                 self.endpoint.connect(address, clock())
             self._serve([self.connection], clock())
             await probe.open(family, address)
-            await self._opened
+            await opened
         except BaseException:
             self.abort()
             raise
@@ -223,12 +239,18 @@ class ClientTransport(SocketOwner):
         return self.connection
 
     def _on_error(self, exc: OSError) -> None:
-        if self._opened.done():
+        if self._opened.done() or self.connection.is_up:
             return
         if exc.errno in (errno.ECONNREFUSED, errno.ECONNRESET):
-            self._opened.set_exception(ConnectError(f"connection refused: nothing listens at {self._server}"))
+            error = ConnectError(f"connection refused: nothing listens at {self._server}")
         elif exc.errno in GONE:
-            self._opened.set_exception(ConnectError(f"{self._server} cannot be reached: {exc.strerror}"))
+            error = ConnectError(f"{self._server} cannot be reached: {exc.strerror}")
+        else:
+            return
+        with self.lock:
+            # An answer that comes now finds nobody who waits for it.
+            self.connection.close(clock())
+        self._opened.set_exception(error)
 
     def _tell(self, connection: Connection) -> None:
         if not self._opened.done():
@@ -260,6 +282,14 @@ class ClientTransport(SocketOwner):
             if port is not None:
                 port.close()
         self._left.clear()
+        # Whoever is told, the socket's callback and QUIC itself would keep all of this until the garbage collector comes by.
+        self._port = self.on_activity = None
+        with self.lock:
+            self.connection.let_go()
+        if self._opened.done() and not self._opened.cancelled():
+            self._opened.exception()  # whoever waited may have been cancelled meanwhile
+        self._opened = self._loop.create_future()
+        self._opened.cancel()
         self._terminated.set()
 
     def _next_timer(self) -> float | None:

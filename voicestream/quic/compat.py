@@ -316,6 +316,12 @@ class VoiceQuic(WindowedQuic):
         text = reason.encode("utf-8")[:limit].decode("utf-8", "ignore")
         self.close(code, QuicFrameType.PADDING if transport else None, text)
 
+    def let_go(self) -> None:
+        """See `WindowedQuic.let_go`."""
+        super().let_go()
+        self.congestion.let_go()
+        self._loss._send_probe = lambda: None
+
     @property
     def max_datagram_payload(self) -> int:
         """Bytes of the largest datagram that fits in one packet and that the peer takes; 0 if it takes none."""

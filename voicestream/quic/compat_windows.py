@@ -20,6 +20,7 @@ from aioquic.quic.connection import (
     MAX_STREAM_DATA_FRAME_CAPACITY,
     QuicConnection,
     QuicConnectionId,
+    QuicConnectionState,
 )
 from aioquic.quic.packet import QuicFrameType
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
@@ -59,6 +60,27 @@ class WindowedQuic(QuicConnection):
         self._local_max_streams_bidi.value = self._local_max_streams_bidi.sent = windows.bidirectional_streams
         self._local_max_streams_uni.value = self._local_max_streams_uni.sent = windows.unidirectional_streams
         self._local_max_stream_data_bidi_local = self._local_max_stream_data_bidi_remote = windows.control
+
+    def let_go(self) -> None:
+        """Nobody will send or receive any more: have nothing in it refer back to it.
+
+        aioquic's parts all know their connection. Left to the garbage collector, dead connections with their packets pile up for
+        minutes. What was measured and counted stays, and the far end's certificate.
+        """
+        self._state = QuicConnectionState.TERMINATED
+        self._close_at = None
+        self._cryptos.clear()
+        self._cryptos_initial.clear()
+        self._streams.clear()
+        self._streams_queue.clear()
+        for space in self._spaces.values():
+            space.sent_packets.clear()
+        self._QuicConnection__frame_handlers: dict[int, object] = {}
+        context = vars(self).get("tls")
+        if context is not None:
+            kept = {name: value for name, value in vars(context).items() if name == "_peer_certificate"}
+            vars(context).clear()
+            vars(context).update(kept)
 
     def _count_delivered(self, news: Iterable[events.QuicEvent]) -> None:
         """Count what a packet has delivered, or given up."""

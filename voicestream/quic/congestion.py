@@ -88,6 +88,10 @@ class VoiceCongestion(QuicCongestionControl):
         if self._flying.pop(id(packet), None) is not None:
             self.bytes_in_flight -= packet.sent_bytes
 
+    def let_go(self) -> None:
+        """Nothing will be sent any more: packets, who know their connection, are kept no longer."""
+        self._flying.clear()
+
     def on_packet_acked(self, *, now: float, packet: QuicSentPacket) -> None:
         self.packets_acked += 1
         self._landed(packet)

@@ -142,7 +142,7 @@ class Connection:
 
     def pump(self, now: float) -> None:
         """Carry what the session has to send into QUIC; `datagrams_to_send` does it by itself."""
-        if not self._is_up or self._is_over:
+        if not self._is_up or self._is_over or not self._quic.is_open:
             return
         self._pumped_at = now
         self._streams.push(now)
@@ -235,6 +235,10 @@ class Connection:
         """Let the session go without a word: were the far end told, it would end the session with the connection."""
         self.adopt(Vacant())
         self._is_over = True
+
+    def let_go(self) -> None:
+        """Its socket is closed, or it is over and everybody knows: neither sends nor receives, and keeps nothing alive."""
+        self._quic.let_go()
 
     @property
     def has_begun(self) -> bool:

@@ -78,8 +78,8 @@ class PathKeeper:
     """
 
     __slots__ = (
-        "_asked_at", "_chance", "_dials", "_generation", "_left", "_looked_at", "_move_at", "_move_pause", "_replay_ms", "_session",
-        "_timeout", "has_probed", "watch",
+        "_asked_at", "_awaited", "_chance", "_dials", "_generation", "_left", "_looked_at", "_move_at", "_move_pause", "_replay_ms",
+        "_session", "_timeout", "has_probed", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +102,7 @@ class PathKeeper:
         self._dials = dials
         self._generation = 0 if session.grant is None else session.grant.generation
         self._asked_at: float | None = None
+        self._awaited = 0
         self._left: Connection | None = None
         self._looked_at = 0.0
         self.has_probed = False
@@ -120,12 +121,18 @@ class PathKeeper:
         return session
 
     def pending(self, old: Callable[[], Connection]) -> Pending:
-        """What a dial carries in place of the session. `old` gives the connection that the session is on then."""
+        """What a dial carries in place of the session. `old` gives the connection that the session is on then.
+
+        A dial that has been given up gets nothing, even where the end of its handshake comes before its owner has closed it: the
+        session would end with it.
+        """
         connection = old()
         since = self.watch.lost_since
         is_stale = since is not None and self._looked_at - since >= STALE_AFTER
         is_urgent = self.watch.is_young and (connection.is_closed or self._session.is_detached or is_stale)
-        return Pending(lambda now: self.take_up(old(), now), is_urgent=is_urgent)
+        self._awaited += 1
+        number = self._awaited
+        return Pending(lambda now: self.take_up(old(), now) if number == self._awaited else Vacant(), is_urgent=is_urgent)
 
     def look(self, now: float, connection: Connection, *, error: bool = False) -> list[Step]:
         """Look at the path.
@@ -178,8 +185,8 @@ class PathKeeper:
         """
         session, watch = self._session, self.watch
         self.has_probed = False
-        if session.is_closed:
-            return []
+        if session.is_closed or connection is self._left:
+            return []  # over, or just moved, and its owner has not noticed
         steps: list[Step] = []
         if watch.network_changed(now):
             steps.append(Step.STOP_DIAL)
@@ -221,6 +228,7 @@ class PathKeeper:
         """The session has asked for its resumption on a connection that is given up; the next one asks again."""
         session = self._session
         self._asked_at = None
+        self._awaited += 1
         carried: object = connection.session
         if session.state is State.RESUMING or (session.state is State.DETACHED and carried is session):
             session.path_lost(now)

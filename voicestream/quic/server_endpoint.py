@@ -391,6 +391,7 @@ class ServerEndpoint:
             self._hosts[entry.host] -= 1
             if not self._hosts[entry.host]:
                 del self._hosts[entry.host]
+        connection.let_go()
 
     def close(self, now: float, code: int = ErrorCode.GOING_AWAY, reason: str = "") -> None:
         """Close all connections and take no new ones. `datagrams_to_send` until `connections` is empty lets them end well."""

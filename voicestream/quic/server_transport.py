@@ -256,6 +256,7 @@ class ServerTransport(SocketOwner):
         self._tell(connection)
         link = self._links.pop(connection, None)
         if link is not None:
+            link.on_activity = None
             link.set_over()
         self._emptied.set()
 

@@ -54,6 +54,10 @@ class ControlChannel:
         """
         self._parser = MessageParser() if other is None else other._parser
 
+    def let_go(self) -> None:
+        """Nothing will be received any more."""
+        self._handlers = {}
+
     def receive(self, data: bytes, now: float, fin: bool) -> None:
         """Take the next bytes of the stream.
 

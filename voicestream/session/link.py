@@ -76,6 +76,11 @@ class Link:
         """Other bounds hold from now on."""
         self._limit = RateLimit(limits.datagrams_per_second, BURST)
 
+    def let_go(self) -> None:
+        """Nothing will be received any more."""
+        self._takers = {}
+        self._early.clear()
+
     # In
 
     def receive(self, data: bytes, now: float) -> None:

@@ -96,6 +96,13 @@ class Machine:
         """Who takes trace records, if anybody does."""
         return self._hub.observer
 
+    def let_go(self) -> None:
+        """Of a session that is over: have nothing in it refer back to it, so that it goes with its last user and not whenever the
+        garbage collector comes by. What it counted stays."""
+        if self.is_closed:
+            self._control.let_go()
+            self._link.let_go()
+
     # What comes in
 
     def receive_datagram(self, data: bytes, now: float) -> None:

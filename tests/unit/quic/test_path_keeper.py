@@ -129,6 +129,33 @@ def test_a_session_that_is_over_does_not_move() -> None:
     assert keeper.look(world.sim.now, client.connection) == []
 
 
+@pytest.mark.parametrize("how", ["failed", "moved"])
+def test_a_dial_that_has_been_given_up_gets_no_session_when_its_handshake_ends_all_the_same(how: str) -> None:
+    world, client, keeper = open_call()
+    path, old = keeper._keeper, client.connection
+    path.look(world.sim.now, old, error=True)  # lost: a dial begins
+    given_up = path.pending(lambda: old)
+    if how == "failed":
+        path.dial_failed(world.sim.now, old)
+    else:
+        assert path.network_changed(world.sim.now, old) == [Step.STOP_DIAL, Step.DIAL]
+    assert isinstance(given_up.take_up(world.sim.now), Vacant)
+    assert old.session is client.session
+    assert client.session.is_open
+    wanted = path.pending(lambda: old)
+    assert isinstance(given_up.take_up(world.sim.now), Vacant)
+    assert wanted.take_up(world.sim.now) is client.session
+
+
+def test_a_session_that_has_just_moved_stays_where_it_is_when_the_network_changes() -> None:
+    world, client, keeper = open_call()
+    path, old = keeper._keeper, client.connection
+    path.look(world.sim.now, old, error=True)
+    assert path.pending(lambda: old).take_up(world.sim.now) is client.session
+    # The owner has still to notice: what it gives up now would take the session with it.
+    assert path.network_changed(world.sim.now, old) == []
+
+
 def test_only_an_acknowledgement_is_an_answer() -> None:
     hearing = Hearing()
     assert not hearing.heard(0.0, 0, ("host", 1))
