@@ -132,6 +132,7 @@ async def watch(call: voicestream.Call, into: list[voicestream.CallEvent]) -> No
 @pytest.mark.parametrize("replay_ms", [0, 1000])
 async def test_a_call_goes_on_after_three_dead_seconds_with_all_that_was_said(serve: Any, replay_ms: int) -> None:
     at_server: dict[str, Any] = {"events": []}
+    done = asyncio.Event()
     total = round(6.5 / FRAME_S)
 
     async def handler(call: voicestream.Call) -> None:
@@ -139,6 +140,7 @@ async def test_a_call_goes_on_after_three_dead_seconds_with_all_that_was_said(se
         watcher = asyncio.create_task(watch(call, at_server["events"]))
         at_server["heard"], _ = await asyncio.gather(listen(call), talk(call, total))
         watcher.cancel()
+        done.set()
 
     async with serve(handler) as loopback, network(loopback) as relay:
         call = await connect(loopback, relay, replay_ms=replay_ms)
@@ -148,6 +150,7 @@ async def test_a_call_goes_on_after_three_dead_seconds_with_all_that_was_said(se
         asyncio.get_running_loop().call_later(1.5, setattr, relay, "mute", True)
         asyncio.get_running_loop().call_later(4.5, setattr, relay, "mute", False)
         heard, _ = await asyncio.wait_for(asyncio.gather(listen(call), talk(call, total)), 40)
+        await asyncio.wait_for(done.wait(), 5)  # the word that we have played all is still on its way
         assert call.session_id == session_id == at_server["call"].session_id
         for numbers, gaps, _ in (heard, at_server["heard"]):
             assert numbers == list(range(total))

@@ -17,6 +17,8 @@ import logging
 import random
 import sys
 import tempfile
+from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,26 +48,38 @@ class Findings:
 
     Attributes:
         name: Which.
-        looks: One a second.
+        points: Time and RSS, in seconds and MB, one a second. Nothing else of a look is kept: the record must not be what grows.
+        lags: How often the loop was late by so many tenths of a millisecond.
         before: The look before the first call.
         after: The look after the last one.
     """
 
     name: str
-    looks: list[dict[str, Any]] = field(default_factory=list)
+    points: tuple[array[float], array[float]] = field(default_factory=lambda: (array("d"), array("d")))
+    lags: Counter[int] = field(default_factory=Counter)
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
 
+    def note(self, look: dict[str, Any]) -> None:
+        """Another second has passed."""
+        for column, value in zip(self.points, (look["at"], look["rss"] / 1e6), strict=True):
+            column.append(value)
+        self.lags.update(round(lag * 10_000) for lag in look["lags"])
+
     def growth(self, calls: int) -> tuple[float, float]:
         """MB an hour a call after the first third, and its standard error."""
-        steady = self.looks[len(self.looks) // 3 :]
-        rise, error = slope([(look["at"], look["rss"] / 1e6) for look in steady])
+        points = list(zip(*self.points, strict=True))
+        rise, error = slope(points[len(points) // 3 :])
         return rise * 3600 / calls, error * 3600 / calls
 
     def lag_p99(self) -> float:
         """Seconds that the loop was late, of 99 in 100 times at most."""
-        lags = sorted(lag for look in self.looks for lag in look["lags"])
-        return lags[len(lags) * 99 // 100] if lags else 0.0
+        left = self.lags.total() * 99 // 100
+        for lag, times in sorted(self.lags.items()):
+            if left < times:
+                return lag / 10_000
+            left -= times
+        return 0.0
 
     def faults(self, calls: int, seconds: float) -> list[str]:
         """What is wrong."""
@@ -83,7 +97,7 @@ class Findings:
     def lines(self, calls: int) -> list[str]:
         """For people."""
         rise, error = self.growth(calls)
-        rss = [look["rss"] / 1e6 for look in self.looks] or [0.0]
+        rss = self.points[1] or [0.0]
         counts = ", ".join(f"{what} {self.before[what]} before, {self.after[what]} after" for what in ("tasks", "descriptors"))
         return [
             f"{self.name}: RSS {rss[0]:.1f} MB at first, {max(rss):.1f} at most, {rss[-1]:.1f} at last; "
@@ -153,8 +167,8 @@ async def _soak(child: asyncio.subprocess.Process, seconds: float, calls: int, s
     running = asyncio.create_task(callers.run(seconds))
     while not running.done():
         await asyncio.wait([running], timeout=1.0)
-        clients.looks.append(gauge.look())
-        server.looks.append(json.loads(await child.stdout.readline()))
+        clients.note(gauge.look())
+        server.note(json.loads(await child.stdout.readline()))
     await running
     del running
     child.stdin.write(b"\n")

@@ -29,9 +29,11 @@ def test_a_session_that_somebody_keeps_is_found() -> None:
 
 
 def findings(*, rise_mb_hour: float = 0.0, **after: object) -> Findings:
-    looks = [{"at": float(x), "rss": 100e6 + x * rise_mb_hour * 20 / 3600 * 1e6, "lags": [0.001]} for x in range(300)]
     base = {"tasks": 3, "descriptors": 7}
-    return Findings("server", looks, base, {**base, "left": {}, **after})
+    found = Findings("server", before=base, after={**base, "left": {}, **after})
+    for second in range(300):
+        found.note({"at": float(second), "rss": 100e6 + second * rise_mb_hour * 20 / 3600 * 1e6, "lags": [0.03 if second < 2 else 0.002]})
+    return found
 
 
 def test_what_is_left_or_grows_is_a_fault_and_nothing_else_is() -> None:
@@ -42,4 +44,5 @@ def test_what_is_left_or_grows_is_a_fault_and_nothing_else_is() -> None:
     assert findings(rise_mb_hour=50).faults(20, 100) == []  # too short to tell
     assert findings(tasks=4).faults(20, 300) == ["server: 4 tasks after the calls, 3 before"]
     assert findings(descriptors=8).faults(20, 300) == ["server: 8 descriptors after the calls, 7 before"]
+    assert findings().lag_p99() == 0.002
     assert findings(left={"Call": 2}).faults(20, 300) == ["server: 2 Call left"]
