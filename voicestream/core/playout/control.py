@@ -64,6 +64,7 @@ class StretchControl:
 
     Attributes:
         grain: The common measure, in units.
+        excess: How much could have been cut at the last correction that asked for less, in units.
         slack: The least slack of late at the last correction, in units.
         distance: How far the slack was from what is needed, or wanted, at the last correction, in units.
     """
@@ -82,6 +83,7 @@ class StretchControl:
         self._ticks = 0
         self.grain = 8.0
         self.distance = 0.0
+        self.excess = 0.0
         self.slack = 0.0
 
     def consumed(self, units: float, frame_units: int) -> None:
@@ -194,6 +196,7 @@ class StretchControl:
             return 0.0
         if now < self._no_cut_before and excess < 2 * max(self.grain, MIN_GAIN_UNITS):
             return 0.0
+        self.excess = excess
         step = frame_units / 2 if excess >= FAST_EXCESS_UNITS else min(float(STEP_UNITS), frame_units / 2)
         return -min(excess, max(1.0, step))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from voicestream.core.playout.histogram import DelayHistogram
+from voicestream.core.playout.peaks import Peaks
 from voicestream.core.playout.sliding import SlidingMin
 
 __all__ = ["DelayEstimator"]
@@ -15,10 +16,10 @@ __all__ = ["DelayEstimator"]
 WINDOW_UNITS = 800.0
 """Span of active time in which the quickest frame is looked for (2 s)."""
 
-PEAK_UNITS = 2400.0
+PEAK_UNITS = 3200.0
 REPAIR_PEAK_UNITS = 4800.0
-"""The target never exceeds the largest delay of the last 6 s of active time, or that of a repaired frame of the last 12 s: it is
-released when its reason has gone."""
+"""The target never exceeds the largest delay of the last 8 s of active time that counts, see `Peaks`, or that of a repaired frame of
+the last 12 s: it is released when its reason has gone."""
 
 REPAIR_FACTOR = 2.5
 """What a frame that came as a repair weighs: for each there may be others that nothing brought."""
@@ -81,7 +82,7 @@ class DelayEstimator:
         self._network = SlidingMin(WINDOW_UNITS)
         self._tardiest = SlidingMin(WINDOW_UNITS)
         self._samples: deque[_Sample] = deque()
-        self._peak = SlidingMin(PEAK_UNITS)
+        self._peak = Peaks(PEAK_UNITS)
         self._repair_peak = SlidingMin(REPAIR_PEAK_UNITS)
         self._position = 0.0
         self._last_arrival: float | None = None
@@ -210,7 +211,7 @@ class DelayEstimator:
         self._next_update = now + UPDATE_UNITS
         base = self._quickest.value
         recent: list[tuple[int, float]] = []
-        peak = -min(self._peak.value or 0.0, self._repair_peak.value or 0.0)
+        latest, repair_peak = 0.0, -(self._repair_peak.value or 0.0)
         if base is not None:
             ceiling = self.ceiling
             most = -(self._expected.value or -math.inf)
@@ -222,10 +223,12 @@ class DelayEstimator:
                 # The histogram's bucket, without a call for each of a hundred.
                 bucket = 0 if behind <= 0 else math.ceil(behind) if behind <= ceiling else ceiling + 1
                 recent.append((bucket, sample.units * REPAIR_FACTOR if sample.repaired else float(sample.units)))
-                if behind > peak:
-                    peak = behind
+                if sample.repaired:
+                    repair_peak = max(repair_peak, behind)
+                elif behind > latest:
+                    latest = behind
         best = self._histogram.best_delay(recent, RECENT_FACTOR, round(self._spread + 0.49))
-        self._spread = min(float(best), peak)
+        self._spread = min(float(best), max(self._peak.largest(self._position, latest), repair_peak))
         self._settle_target()
         return True
 
@@ -265,6 +268,8 @@ class DelayEstimator:
         if repaired and self._expected.value is not None:
             behind = min(behind, -self._expected.value)
         self._histogram.add(behind, units * (REPAIR_FACTOR if repaired else 1.0))
-        (self._repair_peak if repaired else self._peak).push(position, -behind)
-        # The other kind may not come any more: its reason goes with time all the same.
-        (self._peak if repaired else self._repair_peak).expire(position)
+        if repaired:
+            self._repair_peak.push(position, -behind)
+        else:
+            self._peak.push(position, behind)
+            self._repair_peak.expire(position)  # repairs may not come any more: their reason goes with time all the same

@@ -192,7 +192,11 @@ class Director:
         elif change > 0:
             decision = Expand(frame, change, self._urgent(change))
         elif change < 0:
-            decision = Accelerate(frame, -change, self._urgent(change))
+            urgent = self._urgent(change)
+            if not urgent:
+                # In a pause more can go at once.
+                change = min(change, -round(min(control.excess, frame.units / 2)))
+            decision = Accelerate(frame, -change, urgent)
         else:
             decision = Decode(frame)
         return Pending(decision, float(frame.units + change), frame.pts, front.end)

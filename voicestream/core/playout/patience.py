@@ -7,7 +7,16 @@ from typing import Final
 __all__ = ["Patience"]
 
 FAR_UNITS: Final = 32.0
-"""More than this too long (80 ms), and the talk suffers: no time for a pause."""
+"""From this on (80 ms too long) the wait for a pause to shorten in is the least."""
+
+LEAST_PATIENCE_UNITS: Final = 1600.0
+"""Most who speak pause within this (4 s)."""
+
+CUT_PAUSE_UNITS: Final = 400.0
+"""Where nobody pauses, one cut a second: what is cut in one go in the middle of a word is heard."""
+
+TOO_FAR_UNITS: Final = 100.0
+"""More than this too long (250 ms), and the talk suffers: no time for a pause."""
 
 CUT_PATIENCE_UNITS: Final = 1600.0
 """Wait for a pause to shorten in, at half of that distance (4 s at 40 ms). Twice as near three times as long: a little delay
@@ -27,11 +36,12 @@ FORGET_UNITS: Final = 100.0
 class Patience:
     """Remembers since when a change has been wanted."""
 
-    __slots__ = ("_last_at", "_longer", "_since")
+    __slots__ = ("_last_at", "_longer", "_no_cut_before", "_since")
 
     def __init__(self) -> None:
         self._longer = False
         self._since = 0.0
+        self._no_cut_before = float("-inf")
         self._last_at = float("-inf")
 
     def urgent(self, now: float, change: float, distance: float, late: int) -> bool:
@@ -50,4 +60,12 @@ class Patience:
         waited = now - self._since
         if longer:
             return late >= PRESSING_LATE or waited >= EXPANSION_PATIENCE_UNITS
-        return distance > 0 and waited >= CUT_PATIENCE_UNITS * (FAR_UNITS / distance - 1)
+        if distance <= 0:
+            return False
+        patience = CUT_PATIENCE_UNITS * (FAR_UNITS / distance - 1)
+        if distance > TOO_FAR_UNITS:
+            return waited >= patience
+        if waited < max(patience, LEAST_PATIENCE_UNITS) or now < self._no_cut_before:
+            return False
+        self._no_cut_before = now + CUT_PAUSE_UNITS
+        return True

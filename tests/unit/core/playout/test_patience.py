@@ -6,9 +6,11 @@ import pytest
 
 from voicestream.core.playout.patience import (
     CUT_PATIENCE_UNITS,
+    CUT_PAUSE_UNITS,
     EXPANSION_PATIENCE_UNITS,
     FAR_UNITS,
     FORGET_UNITS,
+    LEAST_PATIENCE_UNITS,
     PRESSING_LATE,
     Patience,
 )
@@ -28,10 +30,17 @@ def test_a_wish_for_more_delay_becomes_urgent_in_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("distance", "patience"), [(FAR_UNITS, 0.0), (FAR_UNITS / 2, CUT_PATIENCE_UNITS), (FAR_UNITS / 4, 3 * CUT_PATIENCE_UNITS)]
+    ("distance", "patience"),
+    [(4 * FAR_UNITS, 0.0), (FAR_UNITS, LEAST_PATIENCE_UNITS), (FAR_UNITS / 2, CUT_PATIENCE_UNITS), (FAR_UNITS / 4, 3 * CUT_PATIENCE_UNITS)],
 )
 def test_the_nearer_the_longer_a_cut_waits_for_a_pause(distance: float, patience: float) -> None:
     assert first_urgent(-4, distance=distance) == patience
+
+
+def test_cuts_in_words_come_one_by_one() -> None:
+    patience = Patience()
+    cuts = [now for now in range(0, 3000, 8) if patience.urgent(float(now), -4, FAR_UNITS, 0)]
+    assert cuts == [LEAST_PATIENCE_UNITS + turn * CUT_PAUSE_UNITS for turn in range(4)]
 
 
 def test_where_there_is_nothing_to_be_cut_it_never_presses() -> None:
