@@ -16,7 +16,7 @@ __all__ = ["DelayEstimator"]
 WINDOW_UNITS = 800.0
 """Span of active time in which the quickest frame is looked for (2 s)."""
 
-PEAK_UNITS = 3200.0
+PEAK_UNITS = 4200.0
 REPAIR_PEAK_UNITS = 4800.0
 """The target never exceeds the largest delay of the last 8 s of active time that counts, see `Peaks`, or that of a repaired frame of
 the last 12 s: it is released when its reason has gone."""

@@ -12,6 +12,9 @@ BLOCK_UNITS = 200.0
 FRESH_UNITS = 1500.0
 """So long whatever happened counts (3.75 s)."""
 
+KEPT_UNITS = 3200.0
+"""So long what came more than once within the span (8 s)."""
+
 QUIET_BLOCKS = 2
 QUIET_PART = 0.4
 """What came before and after more than a second below this part of a peak are two disturbances, not one."""
@@ -58,7 +61,8 @@ class Peaks:
         for number, delay in blocks:
             if number >= fresh and delay > largest:
                 largest = delay
-        higher = [block[1] for block in blocks if block[1] > largest]
+        kept = (position - KEPT_UNITS) // BLOCK_UNITS
+        higher = [block[1] for block in blocks if block[1] > largest and block[0] >= kept]
         if not higher:
             return largest
         seen = [*blocks, [now, latest]] if latest > 0 else [*blocks]
