@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from interop.lab.calls import LAB, Call, judge, kept, load_systems, run
+from interop.lab.comparison import comparison, write_into
 from interop.lab.hosts import why_not
 from interop.lab.report import markdown, means, page
 
@@ -85,10 +86,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("bench-net"), help="folder of the recordings")
+    parser.add_argument("--readme", type=Path, help="write the comparison into this file, between its marks")
     parser.add_argument("--again", action="store_true", help="make kept calls anew")
     options = parser.parse_args()
     options.work = options.work.resolve()
     return options
+
+
+def about(options: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
+    """What the comparison rests on."""
+    clips = ", ".join(sorted({row["clip"] for row in rows}))
+    seeds = "one seed" if options.seeds == 1 else f"{options.seeds} seeds"
+    day = time.strftime("%Y-%m-%d")
+    return f"Measured {day}, {options.seconds:.0f} s of speech ({clips}), {seeds} a link, each system with its defaults."
 
 
 def main() -> int:
@@ -117,6 +127,8 @@ def main() -> int:
             print(f"FAILED {row['profile']} {row['system']} {row['clip']} seed {row['seed']}: {row.get('failed') or row['ended']}")
     (options.work / "result.json").write_text(json.dumps(rows, indent=1))
     (options.work / "report.html").write_text(page(table, rows))
+    if options.readme:
+        write_into(options.readme, comparison(table, about(options, rows)))
     print(f"{options.work / 'result.json'} and {options.work / 'report.html'} written")
     return 0
 

@@ -15,6 +15,7 @@ from interop.lab.align import RATE, realign, segment_lags
 from interop.lab.calls import LAB, Call, kept, load_systems, run
 from interop.lab.carry import COLUMNS
 from interop.lab.carry import run as carry
+from interop.lab.comparison import BEGIN, END, comparison, write_into
 from interop.lab.hosts import why_not
 from interop.lab.nat import Nat
 from interop.lab.report import markdown, means, page
@@ -172,3 +173,26 @@ def test_the_report_means_over_seeds_and_marks_the_best() -> None:
 @pytest.mark.parametrize("path", sorted((LAB / "profiles").glob("*.json")), ids=lambda path: path.stem)
 def test_every_link_can_be_read(path: Path) -> None:
     NetworkProfile.from_json(path)
+
+
+def compared(system: str, profile: str, pesq: float | None, delay: float | None, unheard: float = 0.0) -> dict[str, object]:
+    return {"system": system, "profile": profile, "pesq": pesq, "delay_ms_p50": delay, "unheard": unheard}
+
+
+def test_the_comparison_tells_losses_as_plainly_as_wins(tmp_path: Path) -> None:
+    table = [
+        compared("voicestream", "clean", 4.5, 60), compared("aiortc", "clean", 4.55, 150), compared("moq", "clean", 4.3, 70),
+        compared("voicestream", "bad", 3.0, 300, 0.02), compared("aiortc", "bad", None, None), compared("moq", "bad", 3.4, 200),
+    ]  # fmt: skip
+    text = comparison(table, "Once.")
+    lines = text.splitlines()
+    assert lines[0].startswith("Once. ")
+    assert lines[-2] == "| clean | 4.50 @ 60 ms, 0.0 % | 4.55 @ 150 ms, 0.0 % | 4.30 @ 70 ms, 0.0 % | quality equal, delay won |"
+    assert lines[-1] == "| bad | 3.00 @ 300 ms, 2.0 % | no call | 3.40 @ 200 ms, 0.0 % | quality lost, delay lost |"
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before {BEGIN} old {END} after")
+    write_into(readme, text)
+    assert readme.read_text() == f"before {BEGIN}\n{text}\n{END} after"
+    (tmp_path / "empty.md").write_text("")
+    with pytest.raises(ValueError, match="no place"):
+        write_into(tmp_path / "empty.md", text)
