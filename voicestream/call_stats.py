@@ -242,7 +242,15 @@ class CallStats:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as nested dictionaries of JSON values."""
-        return dataclasses.asdict(self)
+        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    """JSON has lists only."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, tuple | list) else value
 
 
 def collect_stats(parts: CallParts) -> CallStats:

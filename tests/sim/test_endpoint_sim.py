@@ -83,8 +83,8 @@ def test_a_nat_rebinding_costs_at_most_what_was_under_way(seed: int) -> None:
     heard = client.heard()
     lost = len(heard.fates) - heard.played
     # Each time what is under way (one RTT: 3 frames) and what is said until the client's next frame shows the new port (1) goes to
-    # the old port; the newest of it comes once more in time.
-    world.sim.check(lost <= 2 * 3, f"{lost} frames were lost at two rebindings with an RTT of 60 ms")
+    # the old port. A playout that stands as low as this link allows has no time for any of it to come once more.
+    world.sim.check(lost <= 2 * 4, f"{lost} frames were lost at two rebindings with an RTT of 60 ms")
     world.sim.check(client.nat_dropped > 0, "the rebinding did nothing")
 
 

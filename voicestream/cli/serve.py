@@ -151,23 +151,22 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
         with user_values():
             keys = () if options.key_file is None else read_keys(options.key_file)
             store = None if options.store is None else RedisStore(options.store)
-        serving = voicestream.serve(
-            desk.take,
-            options.host,
-            options.port,
-            certfile=identity.certfile,
-            keyfile=identity.keyfile,
-            sample_rate_hz=SAMPLE_RATE_HZ,
-            bitrate_bps=bitrate_bps,
-            rate=allowed,
-            frame_ms=options.frame_ms,
-            trace=options.trace,
-            drain_timeout=options.drain_seconds,
-            next_uri=options.next_uri,
-            store=store,
-            resume_keys=keys,
-        )
-        with user_values():
+            serving = voicestream.serve(
+                desk.take,
+                options.host,
+                options.port,
+                certfile=identity.certfile,
+                keyfile=identity.keyfile,
+                sample_rate_hz=SAMPLE_RATE_HZ,
+                bitrate_bps=bitrate_bps,
+                rate=allowed,
+                frame_ms=options.frame_ms,
+                trace=options.trace,
+                drain_timeout=options.drain_seconds,
+                next_uri=options.next_uri,
+                store=store,
+                resume_keys=keys,
+            )
             opened = await serving
         # All that is there now stays as long as the server: collections need not go through it again and again.
         gc.collect()
@@ -182,7 +181,7 @@ async def _serve(options: argparse.Namespace, identity: _Identity, speech: Pcm |
                 await first_of(stop.wait(), first_call.wait() if options.once else None)
                 if server.calls and stop.is_set():
                     wait = f"waiting for calls to end, {options.drain_seconds} s at most"
-                print(f"voicestream: {wait}; Ctrl-C again ends at once", file=sys.stderr)
+                    print(f"voicestream: {wait}; Ctrl-C again ends at once", file=sys.stderr)
 
 
 def read_keys(file: Path) -> list[bytes]:
@@ -191,8 +190,8 @@ def read_keys(file: Path) -> list[bytes]:
     Raises:
         ValueError: There is none, or a line is something else; no line is shown.
     """
-    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
         keys = [bytes.fromhex(line) for line in lines if line and not line.startswith("#")]
     except ValueError:
         keys = []
