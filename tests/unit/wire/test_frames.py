@@ -210,3 +210,9 @@ def test_media_flags_come_back(number: int) -> None:
     start, end, clear_number = decode_media_flags(number)
     assert encode_media_flags(start, end, clear_number) == number
     assert (start, end, clear_number) == (number >= 8, number % 8 >= 4, number % 4)
+
+
+@pytest.mark.parametrize("status", [-32768, -8193, -8192, -8000, -33, -32, -31, 30, 31, 32, 33, 8000, 8191, 8192, 32767])
+def test_the_size_of_a_report_is_right_where_a_status_takes_one_more_byte(status: int) -> None:
+    frame = ReportFrame(newest=9, arrival=1, statuses=(status,), playout=())
+    assert frame_size(frame) == len(encode_frame(frame))

@@ -162,3 +162,9 @@ def test_a_list_that_the_format_does_not_allow_is_refused(parameters: Parameters
 def test_a_parameter_that_the_message_does_not_define_is_refused() -> None:  # VS-5.3-3
     with pytest.raises(ValueError, match="reason is not a parameter of this message"):
         encode_parameters(Parameters(reason="no"), frozenset())
+
+
+@pytest.mark.parametrize("name", ["token", "metadata", "resume_token", "route_token"])
+def test_what_is_secret_is_not_in_the_words_of_its_parameters(name: str) -> None:
+    """VS-15-2"""
+    assert "hushhush" not in repr(Parameters(**{name: b"hushhush"}))
