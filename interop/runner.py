@@ -13,7 +13,7 @@ import interop.cases  # noqa: F401 - registers them
 from interop.implementations import Files, Implementation, end, free_port, serving
 from interop.model import CASES, Case, Outcome, Result, Unsupported, Verdict
 from interop.peers.meeting import ClientMeeting, Met, ServerMeeting
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 
 __all__ = ["chosen", "client_cases", "make_files", "run_case", "server_cases"]
 
@@ -23,10 +23,8 @@ Told = Callable[[Result], None]
 
 def make_files(folder: Path) -> Files:
     """A certificate for this machine."""
-    certificate, key, pin = make_certificate(["localhost", "127.0.0.1"])
-    files = Files(certfile=folder / "cert.pem", keyfile=folder / "key.pem", pin=pin)
-    write_certificate(certificate, key, files.certfile, files.keyfile)
-    return files
+    certfile, keyfile, pin = make_certificate_files(folder, ["localhost", "127.0.0.1"])
+    return Files(certfile=certfile, keyfile=keyfile, pin=pin)
 
 
 def chosen(role: str, names: Iterable[str] = (), *, quick: bool = False) -> list[Case]:

@@ -31,7 +31,7 @@ import numpy as np
 import voicestream
 import voicestream.audio.pipeline  # loaded before the call rather than in it
 from voicestream.errors import InsecureWarning
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 
 RATE = 48000
 TAIL_S = 0.3
@@ -141,9 +141,7 @@ class Server:
         """Serve until the stop file appears or the life is over."""
         options, end = self.options, time.monotonic() + self.options.life
         with tempfile.TemporaryDirectory(prefix="voicestream-") as folder:
-            certfile, keyfile = Path(folder, "cert.pem"), Path(folder, "key.pem")
-            certificate, key, _ = make_certificate([options.host])
-            write_certificate(certificate, key, certfile, keyfile)
+            certfile, keyfile, _ = make_certificate_files(Path(folder), [options.host])
             server = await voicestream.serve(self.take, options.host, options.port, certfile=certfile, keyfile=keyfile, sample_rate_hz=RATE)
             note(f"listening on {options.host} port {options.port}")
             while time.monotonic() < end and not os.path.exists(options.out + ".stop"):

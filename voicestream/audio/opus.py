@@ -148,7 +148,6 @@ class OpusEncoder:
         self._output = ctypes.create_string_buffer(MAX_PACKET_SIZE)
         self._set(_SET_COMPLEXITY, complexity)
         self._complexity = complexity
-        self._complexity_set = complexity
         self.set_bitrate(bitrate_bps)
         self._set(_SET_DTX, int(dtx))
 
@@ -170,10 +169,7 @@ class OpusEncoder:
             raise ValueError(f"bitrate_bps must be 8000 to 64000, not {bitrate_bps}")
         self._set(_SET_BITRATE, bitrate_bps)
         ample = bitrate_bps >= _AMPLE_BPS * self.channels
-        complexity = min(self._complexity, _AMPLE_COMPLEXITY) if ample else self._complexity
-        if complexity != self._complexity_set:
-            self._set(_SET_COMPLEXITY, complexity)
-            self._complexity_set = complexity
+        self._set(_SET_COMPLEXITY, min(self._complexity, _AMPLE_COMPLEXITY) if ample else self._complexity)
 
     def set_inband_fec(self, percent: int) -> None:
         """Spend bits on a coarse copy of the frame before, for `percent` (0 to 100) expected loss; 0 switches it off."""

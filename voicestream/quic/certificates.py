@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = ["fingerprint", "make_certificate", "parse_fingerprint", "write_certificate"]
+__all__ = ["fingerprint", "make_certificate", "make_certificate_files", "parse_fingerprint", "write_certificate"]
 
 CLOCK_SKEW: Final = datetime.timedelta(hours=1)
 """The certificate is valid from this long ago, for clients whose clock is behind."""
@@ -97,6 +97,18 @@ def parse_fingerprint(pin: str | bytes) -> bytes:
     if len(value) != hashlib.sha256().digest_size:
         raise ValueError("pin must be the SHA-256 of the certificate: 64 hexadecimal digits, with or without colons")
     return value
+
+
+def make_certificate_files(folder: Path, names: Sequence[str]) -> tuple[Path, Path, str]:
+    """A certificate made for `names` (see `make_certificate`) in a folder that there is: its file, that of its key, and its pin.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    certificate, key, pin = make_certificate(names)
+    certfile, keyfile = folder / "cert.pem", folder / "key.pem"
+    write_certificate(certificate, key, certfile, keyfile)
+    return certfile, keyfile, pin
 
 
 def write_certificate(certificate: bytes, key: bytes, certfile: str | Path, keyfile: str | Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import voicestream
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 
 __all__ = ["RealReport", "real_breaks"]
 
@@ -194,8 +194,7 @@ class _Site:
         shared: dict[str, Any] = {}
         async with contextlib.AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            pem, key, self.pin = make_certificate(["localhost", "127.0.0.1"])
-            write_certificate(pem, key, folder / "cert.pem", folder / "key.pem")
+            _, _, self.pin = make_certificate_files(folder, ["localhost", "127.0.0.1"])
             if redis is not None:
                 from voicestream import store
                 from voicestream.testing.redis_server import RedisServer

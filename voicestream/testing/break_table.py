@@ -8,6 +8,7 @@ from typing import Final
 
 from voicestream.testing.break_call import BreakPlan, BreakReport
 from voicestream.testing.break_real import RealReport
+from voicestream.testing.measure import Samples
 
 __all__ = ["CASES", "case_plans", "percentile", "real_lines", "table"]
 
@@ -33,8 +34,8 @@ HEADER: Final = f"{'case':36} calls   ok    P50    P95 beyond RTT  lost   aged  
 
 def percentile(values: Iterable[float], share: float) -> float:
     """The value that this share of them does not exceed; NaN for none."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
+    samples = Samples(values)
+    return samples.percentile(100 * share) if samples else math.nan
 
 
 def case_plans(each: int, seed: int) -> list[tuple[str, BreakPlan]]:

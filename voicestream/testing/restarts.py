@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 import voicestream
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 from voicestream.store import RedisStore
 from voicestream.testing.redis_server import RedisServer, has_redis
 
@@ -181,8 +181,7 @@ async def run_case(case: str, calls: int, *, talk_s: float = 4.0) -> Outcome:
     """
     with tempfile.TemporaryDirectory(prefix="voicestream-") as name:
         folder = Path(name)
-        pem, private, pin = make_certificate(["127.0.0.1"])
-        write_certificate(pem, private, folder / "cert.pem", folder / "key.pem")
+        _, _, pin = make_certificate_files(folder, ["127.0.0.1"])
         async with RedisServer() as redis:
             key, ports = os.urandom(32), _free_ports()
             servers = [

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import voicestream
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 from voicestream.testing.soak_calls import Callers, handle
 from voicestream.testing.soak_measure import Gauge, left_over, slope
 
@@ -142,9 +142,8 @@ async def soak(seconds: float, *, calls: int = 20, seed: int = 1) -> tuple[list[
     Returns:
         The report, and what is wrong.
     """
-    pem, key, pin = make_certificate(["127.0.0.1"])
     with tempfile.TemporaryDirectory(prefix="voicestream-soak-") as name:
-        write_certificate(pem, key, Path(name, "cert.pem"), Path(name, "key.pem"))
+        _, _, pin = make_certificate_files(Path(name), ["127.0.0.1"])
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "voicestream.testing.soak", "--serve", name,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 22,

@@ -22,7 +22,7 @@ from interop.lab.load.gauge import Gauge, obey
 from voicestream.audio.opus import OpusEncoder
 from voicestream.audio.speech import sample_speech
 from voicestream.errors import InsecureWarning
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 
 RATE = 48000
 FRAME_S = 0.02
@@ -89,9 +89,7 @@ async def serve(options: argparse.Namespace) -> None:
     """Until told to stop."""
     gauge = Gauge()
     options.certificate.mkdir(parents=True, exist_ok=True)
-    certfile, keyfile = options.certificate / "cert.pem", options.certificate / "key.pem"
-    certificate, key, _ = make_certificate([HOST])
-    write_certificate(certificate, key, certfile, keyfile)
+    certfile, keyfile, _ = make_certificate_files(options.certificate, [HOST])
     handler = Server(gauge, codec=not options.no_codec)
     async with voicestream.serve(handler, HOST, options.port, certfile=certfile, keyfile=keyfile):
         await obey(gauge)

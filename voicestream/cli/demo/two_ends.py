@@ -15,7 +15,7 @@ from voicestream.cli.conversation import BLOCK_MS, Pcm, paced, prepare, say, tog
 from voicestream.cli.demo.phases import COURSE, Phase, PhasedLink, spans
 from voicestream.cli.demo.record import Beat, DemoRecord, EndRecord, Notice
 from voicestream.cli.demo.relay import Relay
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate_files
 from voicestream.testing.link import Link, LinkProfile
 
 __all__ = ["BITRATE_BPS", "DemoPlan", "Progress", "run_demo"]
@@ -65,8 +65,7 @@ async def run_demo(plan: DemoPlan, folder: Path, progress: Progress) -> DemoReco
         progress: Told how far it is.
     """
     client, server = EndRecord(name="Client", said=plan.client_says), EndRecord(name="Server", said=plan.server_says)
-    certificate, key, sha256 = make_certificate(["localhost", HOST])
-    write_certificate(certificate, key, folder / "cert.pem", folder / "key.pem")
+    certfile, keyfile, sha256 = make_certificate_files(folder, ["localhost", HOST])
 
     async def handler(call: voicestream.Call) -> None:
         await _converse(call, server, lambda _reading: None)
@@ -79,8 +78,8 @@ async def run_demo(plan: DemoPlan, folder: Path, progress: Progress) -> DemoReco
         handler,
         HOST,
         0,
-        certfile=folder / "cert.pem",
-        keyfile=folder / "key.pem",
+        certfile=certfile,
+        keyfile=keyfile,
         sample_rate_hz=plan.sample_rate_hz,
         bitrate_bps=BITRATE_BPS,
     )
