@@ -58,10 +58,10 @@ class Redial:
     timeout: float | None
     others: tuple[CallUri, ...] = ()
 
-    def at(self, target: CallUri) -> Redial:
+    def at(self, target: CallUri, route_token: bytes | None = None) -> Redial:
         """The same at another server, whose certificate is to be for its own name."""
         tls = self.tls if self.tls.server_name != self.host else replace(self.tls, server_name=target.host)
-        return replace(self, host=target.host, port=target.port, tls=tls, route_token=None)
+        return replace(self, host=target.host, port=target.port, tls=tls, route_token=route_token)
 
 
 class Keeper:
@@ -253,27 +253,28 @@ class Keeper:
         """Whom to dial: where the server sends us, or the server itself and those beside it in turn."""
         session, redial = self._session, self._redial
         with self._link.locked():
-            uri, session.sent_to, session.moving_to = session.sent_to, None, None
-            target = None if uri is None else self._sent_to(uri)
-            if target is not None:
-                session.moving_to = uri
-                return redial.at(target)
+            place, session.sent_to, session.moving_to = session.sent_to, None, None
+            target = None if place is None else self._sent_to(place.uri)
+            if place is not None and target is not None:
+                session.moving_to = place
+                return redial.at(target, place.route_token)
         turn = (self._keeper.watch.attempts - 1) % (1 + len(self._others))
         return redial if turn == 0 else redial.at(self._others[turn - 1])
 
-    def _sent_to(self, uri: str) -> CallUri | None:
+    def _sent_to(self, uri: str | None) -> CallUri | None:
         """Where that is; it is remembered. None if it is nowhere, or when servers send us from one to the other."""
+        here = CallUri(host=self._redial.host, port=self._redial.port, path="/")
         now = self._link.now()
         if len(self._sent) == self._sent.maxlen and now - self._sent[0] < MOVES_WITHIN:
             logger.warning("servers send this call from one to another; it stays where it is")
             return None
         try:
-            target = parse_uri(uri)
+            target = here if uri is None else parse_uri(uri)
         except ValueError as error:
             logger.warning("the server names a place that is none: %s", error)
             return None
         self._sent.append(now)
-        if all(one.authority != target.authority for one in self._others):
+        if all(one.authority != target.authority for one in (here, *self._others)):
             self._others = [target, *self._others][:MAX_OTHERS]
         return target
 

@@ -28,6 +28,10 @@ from voicestream.uri import DEFAULT_PORT, parse_uri
 
 __all__ = ["Server", "serve"]
 
+MIN_ROUTE_TOKEN: Final = 8
+MAX_ROUTE_TOKEN: Final = 20
+"""Bytes of a client's first destination connection id (RFC 9000 section 7.2)."""
+
 MAX_KEYS: Final = 16
 """Keys whose tokens are good: each costs a try for a token that is not."""
 
@@ -155,6 +159,8 @@ class serve:
             is made for this run by default.
         next_uri: Where clients are sent when this server closes, ``voicestream://host[:port]/``: a server with the same store and
             keys. They resume their sessions there while this one still runs.
+        next_route_token: First connection id of their dials there, 8 to 20 bytes: behind a relay that routes by connection ids it
+            names the server. Without `next_uri` the clients dial the address again that they have called.
         metadata: Bytes that clients get when `authenticate` returns None, at most 4096.
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         drain_timeout: Seconds that handlers get when the server closes.
@@ -193,6 +199,7 @@ class serve:
         store: SessionStore | None = None,
         resume_keys: Sequence[bytes] = (),
         next_uri: str | None = None,
+        next_route_token: bytes | None = None,
         metadata: str | bytes = b"",
         finish_timeout: float = 5.0,
         drain_timeout: float = 10.0,
@@ -220,7 +227,8 @@ class serve:
         )
         self._rules = Rules(
             handler=handler, authenticate=authenticate, options=options, finish_timeout=finish_timeout,
-            next_uri=None if next_uri is None else str(parse_uri(next_uri)), shares=store is not None,
+            next_uri=None if next_uri is None else str(parse_uri(next_uri)), next_route_token=_checked_route(next_route_token),
+            shares=store is not None,
         )  # fmt: skip
         self._keys = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)])
         self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
@@ -259,3 +267,13 @@ def _checked_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
     if not 1 <= len(keys) <= MAX_KEYS or any(len(key) != KEY_SIZE for key in keys):
         raise ValueError(f"resume_keys must be 1 to {MAX_KEYS} keys of {KEY_SIZE} bytes")
     return tuple(bytes(key) for key in keys)
+
+
+def _checked_route(token: bytes | None) -> bytes | None:
+    if token is None:
+        return None
+    if not isinstance(token, bytes | bytearray):
+        raise TypeError(f"next_route_token must be bytes, not {type(token).__name__}")
+    if not MIN_ROUTE_TOKEN <= len(token) <= MAX_ROUTE_TOKEN:
+        raise ValueError(f"next_route_token must have {MIN_ROUTE_TOKEN} to {MAX_ROUTE_TOKEN} bytes, not {len(token)}")
+    return bytes(token)

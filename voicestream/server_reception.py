@@ -229,7 +229,8 @@ class Reception:
             return
         with self._link.locked() as session:
             if session.is_open:
-                session.going_away(self._link.now(), reason=SHUTTING_DOWN, uri=self._rules.next_uri)
+                rules = self._rules
+                session.going_away(self._link.now(), reason=SHUTTING_DOWN, uri=rules.next_uri, route_token=rules.next_route_token)
         self._link.wake()
 
     def go_on(self, info: CallInfo, record: SessionRecord, terms: Admission) -> None:

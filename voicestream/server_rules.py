@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from voicestream.call import Call
@@ -33,6 +33,7 @@ class Rules:
         options: Configuration of each call.
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         next_uri: Where clients go when the server leaves; None if they are not told.
+        next_route_token: First connection id of their dials there, for a relay.
         shares: Sessions are in a store: what this server leaves another one may take up.
     """
 
@@ -41,9 +42,12 @@ class Rules:
     options: CallOptions
     finish_timeout: float
     next_uri: str | None = None
+    next_route_token: bytes | None = field(default=None, repr=False)
     shares: bool = False
 
     @property
     def leaving(self) -> RejectedError:
         """What is said to a client that comes too late."""
-        return RejectedError(ErrorCode.GOING_AWAY, SHUTTING_DOWN, uri=self.next_uri, retry_after=LEAVING_RETRY_AFTER)
+        return RejectedError(
+            ErrorCode.GOING_AWAY, SHUTTING_DOWN, uri=self.next_uri, route_token=self.next_route_token, retry_after=LEAVING_RETRY_AFTER
+        )

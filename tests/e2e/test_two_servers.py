@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 import voicestream
 from voicestream.store import MemoryStore
 
@@ -160,6 +162,25 @@ async def test_a_store_that_is_gone_puts_a_resumption_off_and_a_session_goes_bac
         assert other.calls[0].session_id == call.session_id
         await call.close()
         await closing
+
+
+async def test_a_client_that_is_sent_on_with_a_route_token_dials_with_it(serve: Any) -> None:  # VS-11.2-1
+    store = MemoryStore()
+    one, other = Desk(), Desk()
+    async with serve(other.take, store=store, resume_keys=KEYS) as second:
+        options = {"next_uri": f"voicestream://127.0.0.1:{second.server.port}/", "next_route_token": b"to-server-2"}
+        async with serve(one.take, store=store, resume_keys=KEYS, **options) as first:
+            call = await first.connect()
+            await first.server.close(8.0)
+            assert [again.session_id for again in other.calls] == [call.session_id]
+            assert b"to-server-2" in second.server._calls._transport.endpoint._routes
+            await call.close()
+
+
+@pytest.mark.parametrize(("token", "error"), [(b"short", ValueError), (bytes(21), ValueError), ("to-server-2", TypeError)])
+def test_a_route_token_that_no_client_could_use_is_refused_at_once(token: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="next_route_token"):
+        voicestream.serve(Desk().take, certfile="c", keyfile="k", next_route_token=token)
 
 
 async def test_what_is_left_when_the_drain_is_over_is_resumed_at_the_other_server_too(serve: Any) -> None:  # VS-11.2-3

@@ -14,7 +14,7 @@ from voicestream.events import Accepted, Rejected, Resumed
 from voicestream.session.base import Session
 from voicestream.session.grease import Grease
 from voicestream.session.machine import Grant
-from voicestream.session.negotiation import check_answer, limit_parameters, peer_limits
+from voicestream.session.negotiation import Destination, check_answer, destination, limit_parameters, peer_limits
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire
 from voicestream.wire.parameters import Parameters
@@ -43,7 +43,7 @@ class ClientSession(Session):
     Attributes:
         retry_after: Seconds that the server has asked to wait with the next request to resume.
         moves: Somebody looks after the session who resumes it at another server, when this one says that it may be.
-        sent_to: Where the server wants the session to be resumed, as a URI, until its owner dials there.
+        sent_to: Where the server wants the session to be resumed, until its owner dials there.
         moving_to: Where it has dialled for that reason. The server that had the session still runs: no refusal is the end.
     """
 
@@ -62,8 +62,8 @@ class ClientSession(Session):
         super().__init__(config, Role.CLIENT, entropy, observer)
         self.retry_after = 0.0
         self.moves = False
-        self.sent_to: str | None = None
-        self.moving_to: str | None = None
+        self.sent_to: Destination | None = None
+        self.moving_to: Destination | None = None
         self._hello = wire.Hello(
             parameters=replace(
                 limit_parameters(config),
@@ -139,7 +139,7 @@ class ClientSession(Session):
         self._take_early(now)
 
     def _on_going_away(self, message: wire.GoingAway, now: float) -> None:
-        self.sent_to = message.parameters.uri
+        self.sent_to = destination(message.parameters)
         self.retry_after = (message.parameters.retry_after_ms or 0) / 1000
         super()._on_going_away(message, now)
 
@@ -173,7 +173,7 @@ class ClientSession(Session):
         self.retry_after = (parameters.retry_after_ms or 0) / 1000
         if self.state is State.DETACHED and (message.code not in LASTING or self.moving_to is not None):
             if message.code == ErrorCode.GOING_AWAY:
-                self.sent_to = parameters.uri
+                self.sent_to = destination(parameters)
             # VS-11.3-15: the session is still there, and may be asked for again
             self._hub.record(now, "session:resume_refused", code=message.code, reason=reason, retry_after_s=self.retry_after)
             return

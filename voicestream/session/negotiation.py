@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from voicestream.codepoints import CodecId, ErrorCode
 from voicestream.config import MAX_DATAGRAM_SIZE, SessionConfig, Track
 from voicestream.errors import ProtocolError
 from voicestream.wire.parameters import Parameters
 
-__all__ = ["PeerLimits", "agree", "check_answer", "elsewhere", "limit_parameters", "peer_limits"]
+__all__ = ["Destination", "PeerLimits", "agree", "check_answer", "destination", "elsewhere", "limit_parameters", "peer_limits"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,3 +109,23 @@ def elsewhere(reason: str, uri: str | None, route_token: bytes | None, retry_aft
         route_token=route_token,
         retry_after_ms=None if retry_after is None else round(retry_after * 1000),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a server wants a session to go on.
+
+    Attributes:
+        uri: Of the server; None for the address that was called, behind which there may be several.
+        route_token: First connection id of the dial there, 8 to 20 bytes; None for any.
+    """
+
+    uri: str | None
+    route_token: bytes | None = field(default=None, repr=False)
+
+
+def destination(parameters: Parameters) -> Destination | None:
+    """Where REJECT or GOING_AWAY sends a client (VS-11.2-1); None if that is nowhere."""
+    if parameters.uri is None and parameters.route_token is None:
+        return None
+    return Destination(parameters.uri, parameters.route_token)
