@@ -227,14 +227,12 @@ class serve:
         )
         self._rules = Rules(
             handler=handler, authenticate=authenticate, options=options, finish_timeout=finish_timeout,
-            next_uri=None if next_uri is None else str(parse_uri(next_uri)), next_route_token=_checked_route(next_route_token),
+            next_uri=None if next_uri is None else str(parse_uri(next_uri)), next_route_token=_route(next_route_token),
             shares=store is not None,
         )  # fmt: skip
-        self._keys = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)])
-        self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
+        self._keys, self._tls = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)]), ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
         self._address, self._drain_timeout = (host, port), drain_timeout
-        self._store = store
-        self._trace = trace
+        self._store, self._trace = store, trace
         self._server: Server | None = None
 
     def __await__(self) -> Generator[object, None, Server]:
@@ -269,7 +267,7 @@ def _checked_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
     return tuple(bytes(key) for key in keys)
 
 
-def _checked_route(token: bytes | None) -> bytes | None:
+def _route(token: bytes | None) -> bytes | None:
     if token is None:
         return None
     if not isinstance(token, bytes | bytearray):
