@@ -230,10 +230,12 @@ class serve:
             next_uri=None if next_uri is None else str(parse_uri(next_uri)), next_route_token=_route(next_route_token),
             shares=store is not None,
         )  # fmt: skip
-        self._keys, self._tls = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)]), ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
+        self._keys = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)])
+        self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
         self._address, self._drain_timeout = (host, port), drain_timeout
-        self._store, self._trace = store, trace
-        self._server: Server | None = None
+        self._store, self._trace, self._server = store, trace, None
+
+    _server: Server | None
 
     def __await__(self) -> Generator[object, None, Server]:
         return self._start().__await__()
