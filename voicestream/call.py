@@ -16,6 +16,7 @@ from voicestream.call_facts import CallFacts
 from voicestream.call_frames import AudioBlock
 from voicestream.call_options import CallInfo
 from voicestream.call_stats import CallStats, collect_stats
+from voicestream.client_moves import check_address
 from voicestream.codepoints import ErrorCode
 from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND, AudioConfig
 
@@ -331,8 +332,13 @@ class Call(CallFacts):
         answer comes within 0.6 s or the path was lost already. Nothing at the end that was called.
 
         Args:
-            local_address: Address of this machine to go on from; whichever the system takes by default.
+            local_address: IPv4 or IPv6 address of this machine to go on from; whichever the system takes by default. Where the socket
+                cannot be bound to it, the call goes on as it was.
+
+        Raises:
+            ValueError: `local_address` is no address.
         """
+        check_address(local_address)
         self._parts.network_changed(local_address)
 
     # The end

@@ -39,6 +39,8 @@ class CallEvent:
         track: Track that the event belongs to, if any.
         at: Media time on that track in seconds, if the event is aligned with audio: the far end's audio for application
             events and "finish", this end's for "clear" (where what follows begins) and "heard" (where the listener stopped).
+        wire_kind: Number of an application event's kind on the wire (specification section 7.2): 0 bytes, 1 text, 2 JSON. One of a
+            kind that is not known here comes as "bytes", and this tells which it is.
     """
 
     kind: str
@@ -47,11 +49,14 @@ class CallEvent:
     order: int = 0
     track: int | None = None
     at: float | None = None
+    wire_kind: int | None = None
 
     def __repr__(self) -> str:
         """Without what an application said: that does not belong into a log."""
         own = self.kind not in ("json", "text", "bytes")
         told = {"data": self.data, "event_id": self.event_id, "order": self.order, "track": self.track, "at": self.at}
+        if self.wire_kind not in tuple(EventKind):
+            told["wire_kind"] = self.wire_kind
         parts = [f"{name}={value!r}" for name, value in told.items() if value not in (None, 0) and (own or name != "data")]
         return f"CallEvent({', '.join([f'kind={self.kind!r}', *parts])})"
 
@@ -88,7 +93,7 @@ def _parse_json(payload: bytes) -> Any:
 
 
 def decode_event(event: EventReceived) -> CallEvent:
-    """Turn a received event into the application's form.
+    """Turn a received event into the application's form. VS-7.2-3
 
     Raises:
         ValueError: The payload is not what its kind says.
@@ -100,7 +105,7 @@ def decode_event(event: EventReceived) -> CallEvent:
         kind, data = "text", event.payload.decode()
     elif event.kind == EventKind.JSON:
         kind, data = "json", _parse_json(event.payload)
-    return CallEvent(kind=kind, data=data, event_id=event.event_id, order=event.order, track=event.track, at=at)
+    return CallEvent(kind=kind, data=data, event_id=event.event_id, order=event.order, track=event.track, at=at, wire_kind=int(event.kind))
 
 
 class EventInbox:

@@ -60,6 +60,7 @@ class CallParts:
         "lost_at",
         "on_network_changed",
         "options",
+        "path",
         "sender",
         "voice_track",
     )
@@ -72,6 +73,7 @@ class CallParts:
         self.ending = ending
         self.options = options
         self.lost_at: float | None = None
+        self.path = "connected"
         self.journal: Journal | None = None
         self.figures: CallFigures | None = None
         self.context = CallContext()
@@ -228,7 +230,7 @@ class CallParts:
                     self.tell_lost()
             case Resumed():
                 outage = 0.0 if self.lost_at is None else self.link.now() - self.lost_at
-                self.lost_at = None
+                self.lost_at, self.path = None, "connected"
                 if self.figures is not None:
                     self.figures.count("resumes", "resumed")
                 self.inbox.put(CallEvent(kind="resumed", data={"outage": round(outage, 3)}))
@@ -259,12 +261,14 @@ class CallParts:
         """The path is lost, since a time if that is known."""
         if self.lost_at is None:
             self.lost_at = self.link.now() if since is None else since
+            self.path = "lost"
             self.inbox.put(CallEvent(kind="lost"))
 
     def tell_path(self, kind: str) -> None:
         """The path is "degraded", or "connected" again."""
         if kind == "connected":
             self.lost_at = None
+        self.path = kind
         self.inbox.put(CallEvent(kind=kind))
 
     def _gave_up(self, event: Closed) -> bool:

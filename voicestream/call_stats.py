@@ -43,6 +43,9 @@ class PathStats:
         one_way_delay_ms: From the far end to this one, of the newest datagram.
         one_way_delay_error_ms: How far off that may be: without a common clock, half of the best round trip.
         loss_share: Lost part of the datagrams sent, as the far end reports, 0 to 1.
+        state: "connected"; "degraded" when nothing has been heard of the far end for 0.6 s, "lost" when it has not for 2 s or the
+            connection broke, until it is heard again. At the end that was called "degraded" does not occur.
+        lost_ms: How long the path has been lost; None while it is not.
     """
 
     rtt_ms: float | None = None
@@ -50,6 +53,8 @@ class PathStats:
     one_way_delay_ms: float | None = None
     one_way_delay_error_ms: float | None = None
     loss_share: float = 0.0
+    state: str = "connected"
+    lost_ms: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,6 +262,7 @@ def collect_stats(parts: CallParts) -> CallStats:
     """Gather the numbers from the parts of a call. From any thread."""
     with parts.link.locked() as session:
         now = parts.link.now()
+        lost_at, state = parts.lost_at, parts.path
         numbers, plan = session.stats(now), session.plan
         duration_s = parts.duration(now)
         playout = parts.playout
@@ -274,6 +280,8 @@ def collect_stats(parts: CallParts) -> CallStats:
             one_way_delay_ms=numbers.path_delay_ms,
             one_way_delay_error_ms=numbers.clock_error_ms,
             loss_share=numbers.loss_share,
+            state=state,
+            lost_ms=None if lost_at is None else (now - lost_at) * 1000,
         ),
         sent=dataclasses.replace(sent, bitrate_bps=plan.bitrate_bps, frame_ms=plan.frame_ms),
         received=received,

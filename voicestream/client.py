@@ -15,7 +15,7 @@ from voicestream.call import Call
 from voicestream.call_options import as_bytes, call_options
 from voicestream.client_dialing import Dialing, dial
 from voicestream.client_early import EarlyAudio
-from voicestream.client_moves import Moves
+from voicestream.client_moves import Moves, check_address
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits, RateConfig, Track
 from voicestream.errors import CertificateError, ConnectError, RejectedError
@@ -176,6 +176,7 @@ class connect:
 
     def network_changed(self, local_address: str | None = None) -> None:
         """As `Call.network_changed`; a dial that is under way begins anew at once. From any thread."""
+        check_address(local_address)
         if self._call is not None:
             self._call.network_changed(local_address)
         else:

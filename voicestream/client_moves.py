@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["Moves"]
+__all__ = ["Moves", "check_address"]
 
 T = TypeVar("T")
+
+
+def check_address(local_address: str | None) -> None:
+    """See that this is an address, if it is anything.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if local_address is not None:
+        try:
+            ipaddress.ip_address(local_address)
+        except ValueError:
+            raise ValueError(f"local_address must be an IPv4 or IPv6 address of this machine, not {local_address!r}") from None
 
 
 class Moves:

@@ -268,6 +268,14 @@ async def accept_another_codec(peer: Met) -> Outcome:
     return await refused(peer, E.TRACK_ERROR)
 
 
+@case("VS-5.2.2-2", title="ACCEPT with other Frame Units than the offered ones: TRACK_ERROR", roles=CLIENT, opened=False)
+async def accept_other_frame_units(peer: Met) -> Outcome:
+    import dataclasses
+
+    peer.send(peer.greeting(tracks=(dataclasses.replace(peer.track, frame_units=16 if peer.track.frame_units == 8 else 8),)))
+    return await refused(peer, E.TRACK_ERROR)
+
+
 @case("VS-5.2.4-1", title="RESUME without SESSION_ID: PARAMETER_ERROR", roles=SERVER, opened=False)
 async def resume_without_session(peer: Met) -> Outcome:
     peer.control(message(M.RESUME, number(1) + parameter(P.RESUME_TOKEN, b"token") + parameter(P.GENERATION, b"\0")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 
-from interop.cases.tools import REACTION, alive, audio_comes, failed, passed, refusals, refused
+from interop.cases.tools import REACTION, alive, audio_comes, failed, passed, refusals, refused, takes
 from interop.model import Outcome, Unsupported, case
 from interop.peers.meeting import Met
 from voicestream.codepoints import ErrorCode
@@ -139,6 +139,12 @@ async def clear_is_overtaken(peer: Met) -> Outcome:
     return await alive(peer)
 
 
+takes(
+    ("cleared-beyond", "VS-8.2-4", "CLEARED of a clear that was never made, heard far beyond",
+     lambda p: p.send(Cleared(number=1, heard_pts=1 << 40))),
+    ("progress-back", "VS-8.3-3", "PROGRESS that goes back",
+     lambda p: p.send(*(Progress(played_pts=pts) for pts in (800, 8, 1 << 40, 0)))),
+)  # fmt: skip
 refusals(
     ("clear-1025-on", "VS-8.1-10", "a CLEAR 1025 numbers on", lambda p: p.send(Clear(number=1025, from_pts=0, to_pts=0))),
     ("request-too-far", "VS-8.1-10", "a request 20000 units beyond the audio sent",

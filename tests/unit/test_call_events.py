@@ -59,8 +59,14 @@ def test_an_aligned_event_tells_its_place_in_seconds() -> None:
     assert decode_event(received(b"x", EventKind.TEXT)).at is None
 
 
-def test_an_unknown_kind_is_given_as_bytes() -> None:
-    assert decode_event(received(b"x", 77)) == CallEvent(kind="bytes", data=b"x", event_id=1, order=1)
+def test_an_unknown_kind_is_given_as_bytes_with_its_number() -> None:  # VS-7.2-3
+    unknown = decode_event(received(b"x", 77))
+    assert unknown == CallEvent(kind="bytes", data=b"x", event_id=1, order=1, wire_kind=77)
+    assert repr(unknown) == "CallEvent(kind='bytes', event_id=1, order=1, wire_kind=77)"
+    known = decode_event(received(b"x", EventKind.BYTES))
+    assert (known.kind, known.wire_kind) == ("bytes", 0)
+    assert repr(known) == "CallEvent(kind='bytes', event_id=1, order=1)"
+    assert repr(CallEvent(kind="lost")) == "CallEvent(kind='lost')"
 
 
 async def test_events_come_in_order_and_the_good_end_after_the_last() -> None:

@@ -24,6 +24,8 @@ _FORMAT_ALAW: Final = 6
 _FORMAT_ULAW: Final = 7
 _FORMAT_EXTENSIBLE: Final = 0xFFFE
 _TO_THE_END: Final = 0xFFFFFFFF
+_LEFT_OPEN: Final = 0x7FFFF000
+"""Programs that write into a pipe leave a size of 0, or one from here on, that nothing keeps to: then the audio goes to the end."""
 
 _POSSIBLE_BITS: Final = {_FORMAT_PCM: (8, 16, 24, 32), _FORMAT_FLOAT: (32, 64), _FORMAT_ALAW: (8,), _FORMAT_ULAW: (8,)}
 
@@ -40,10 +42,12 @@ class WavAudio:
     Attributes:
         pcm: float32 -1 to 1, shape (n,) for one channel, (n, channels) for more.
         sample_rate_hz: Its rate.
+        missing: Seconds that its header names and that are not there, as in a file that was not copied to its end.
     """
 
     pcm: NDArray[Any]
     sample_rate_hz: int
+    missing: float = 0.0
 
     @property
     def channels(self) -> int:
@@ -54,6 +58,13 @@ class WavAudio:
     def duration(self) -> float:
         """Length in seconds."""
         return len(self.pcm) / self.sample_rate_hz
+
+    def converted(self, *, sample_rate_hz: int = 48000, channels: int = 1, dtype: Literal["int16", "float32"] = "int16") -> NDArray[Any]:
+        """In the form that a call takes; see `read_wav`."""
+        pcm = to_channels(self.pcm, channels)
+        if self.sample_rate_hz != sample_rate_hz:
+            pcm = resample(pcm, self.sample_rate_hz, sample_rate_hz)
+        return to_int16(pcm) if dtype == "int16" else pcm
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +92,7 @@ def read_wav(
     Raises:
         AudioError: The file is missing, empty or no WAV file; one sentence that names it.
     """
-    wav = load_wav(path)
-    pcm = to_channels(wav.pcm, channels)
-    if wav.sample_rate_hz != sample_rate_hz:
-        pcm = resample(pcm, wav.sample_rate_hz, sample_rate_hz)
-    return to_int16(pcm) if dtype == "int16" else pcm
+    return load_wav(path).converted(sample_rate_hz=sample_rate_hz, channels=channels, dtype=dtype)
 
 
 def load_wav(path: Path) -> WavAudio:
@@ -97,13 +104,13 @@ def load_wav(path: Path) -> WavAudio:
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            form, data = _read_chunks(file, name)
+            form, data, missing = _read_chunks(file, name)
     except OSError as error:
         raise AudioError(f"{name} cannot be read: {error.strerror or error}") from error
     pcm = _samples(form, data, name)
     if not len(pcm):
         raise AudioError(f"{name} holds no audio")
-    return WavAudio(pcm=pcm, sample_rate_hz=form.sample_rate_hz)
+    return WavAudio(pcm=pcm, sample_rate_hz=form.sample_rate_hz, missing=missing * 8 / form.bits / form.channels / form.sample_rate_hz)
 
 
 def write_wav(path: Path, pcm: NDArray[Any], sample_rate_hz: int = 48000) -> None:
@@ -121,7 +128,8 @@ def write_wav(path: Path, pcm: NDArray[Any], sample_rate_hz: int = 48000) -> Non
         wav.write(pcm)
 
 
-def _read_chunks(file: BinaryIO, name: str) -> tuple[_Format, bytes]:
+def _read_chunks(file: BinaryIO, name: str) -> tuple[_Format, bytes, int]:
+    """Form and audio of a file, and how many bytes of the audio are missing."""
     head = file.read(12)
     if not head:
         raise AudioError(f"{name} is empty")
@@ -133,9 +141,8 @@ def _read_chunks(file: BinaryIO, name: str) -> tuple[_Format, bytes]:
         if tag == b"data":
             if form is None:
                 raise AudioError(f"{name} is not a usable WAV file: its audio comes before its format")
-            # Programs that write into a pipe leave a size of 0 or the largest number: then the audio goes to the end.
             data = file.read() if size in (0, _TO_THE_END) else file.read(size)
-            return form, data
+            return form, data, size - len(data) if 0 < size < _LEFT_OPEN else 0
         if tag == b"fmt ":
             form = _parse_format(file.read(size), name)
             file.read(size & 1)

@@ -14,14 +14,14 @@ from typing import Final
 
 import voicestream
 from voicestream.audio.devices import Microphone, Speaker, require_devices
-from voicestream.audio.files import WavWriter, load_wav, read_wav
-from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, paced, prepare, say, together
-from voicestream.cli.errors import CommandError, user_values
+from voicestream.audio.files import WavWriter
+from voicestream.cli.conversation import BLOCK_MS, Pcm, first_of, hear, load_speech, paced, prepare, say, together
+from voicestream.cli.errors import CommandError, sentence, user_values
 from voicestream.cli.meter import Meter
 from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, fingerprint
 from voicestream.cli.signals import polite_stop
 from voicestream.config import PTS_UNIT_MS
-from voicestream.errors import AudioError, InsecureWarning
+from voicestream.errors import AudioError, InsecureWarning, VoiceStreamError
 from voicestream.uri import parse_uri
 
 __all__ = ["add_command", "run"]
@@ -52,7 +52,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--lookahead-ms", type=bounded(20, 500, "ms"), default=150, metavar="MS", help="deepest playout buffer (150)")
     parser.add_argument("--dtx", action="store_true", help="send almost nothing in silence")
     add_trace(parser)
-    parser.add_argument("--json", action="store_true", help="print the call's figures as JSON in the end")
+    parser.add_argument("--json", action="store_true", help="print the call's figures as JSON, with \"error\" after a bad end")
     parser.set_defaults(run=run)
 
 
@@ -68,24 +68,33 @@ def run(options: argparse.Namespace) -> int:
     if options.insecure:
         warnings.simplefilter("ignore", InsecureWarning)
         print("voicestream: the server's certificate is not checked", file=sys.stderr)
+    values: dict[str, object] = {}
     try:
-        values = asyncio.run(_call(options, speech, rate))
+        asyncio.run(_call(options, speech, rate, values))
     except asyncio.CancelledError:
+        values["error"] = "hung up"
         raise KeyboardInterrupt from None
-    if options.json:
-        print(json.dumps(values, indent=1))
+    except (CommandError, VoiceStreamError, OSError) as error:
+        values["error"] = sentence(error)
+        raise
+    finally:
+        # Also of a call that has ended badly, or has not begun.
+        if options.json:
+            print(json.dumps(values, indent=1), flush=True)
     return 0
 
 
 def _read(path: Path) -> tuple[Pcm, int]:
-    rate = load_wav(path).sample_rate_hz
+    wav = load_speech(path)
+    rate = wav.sample_rate_hz
     # Blocks of 20 ms are whole samples at every usual rate; others are converted, so that no clock drifts.
     if rate * BLOCK_MS % 1000 or not 8000 <= rate <= 192000:
         rate = DEVICE_RATE_HZ
-    return read_wav(path, sample_rate_hz=rate), rate
+    return wav.converted(sample_rate_hz=rate), rate
 
 
-async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> dict[str, object]:
+async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int, values: dict[str, object]) -> None:
+    """Make the call; its figures are in `values` however it ends."""
     with user_values():
         connecting = _connecting(options, rate)
     # The file is tried first: a call whose recording cannot be kept is not begun, and one that fails to begin costs no recording.
@@ -95,13 +104,15 @@ async def _call(options: argparse.Namespace, speech: Pcm | None, rate: int) -> d
         with user_values():
             opened = await connecting
         async with opened as call:
-            with _recording(options.out, rate) as wav:
-                await prepare(call)
-                talk = _talk_live(call, stop) if speech is None else say(call, paced(speech, rate, stop))
-                listen = _listen_live(call, wav) if options.speaker else hear(call, *([wav.write] if wav else []))
-                async with Meter(call, sys.stderr):
-                    await together(talk, listen)
-            return call.stats().to_dict()
+            try:
+                with _recording(options.out, rate) as wav:
+                    await prepare(call)
+                    talk = _talk_live(call, stop) if speech is None else say(call, paced(speech, rate, stop))
+                    listen = _listen_live(call, wav) if options.speaker else hear(call, *([wav.write] if wav else []))
+                    async with Meter(call, sys.stderr):
+                        await together(talk, listen)
+            finally:
+                values.update(call.stats().to_dict())
 
 
 def _connecting(options: argparse.Namespace, rate: int) -> voicestream.connect:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -11,8 +13,9 @@ from numpy.typing import NDArray
 
 # Not used here: a call loads it when it first needs it, which would hold up the loop in the middle of the call.
 import voicestream.audio.pipeline  # noqa: F401
+from voicestream.audio.files import WavAudio, load_wav
 
-__all__ = ["BLOCK_MS", "Pcm", "Talker", "first_of", "hear", "paced", "prepare", "say", "together"]
+__all__ = ["BLOCK_MS", "Pcm", "Talker", "first_of", "hear", "load_speech", "paced", "prepare", "say", "together"]
 
 BLOCK_MS: Final = 20
 
@@ -29,6 +32,15 @@ class Talker(Protocol):
     async def finish(self, timeout: float | None = ..., /) -> Any: ...
 
     def __aiter__(self) -> AsyncIterator[Pcm]: ...
+
+
+def load_speech(path: Path) -> WavAudio:
+    """A WAV file that is to be said; where a part of it is missing, stderr is told."""
+    wav = load_wav(path)
+    if wav.missing > 0:
+        whole = wav.duration + wav.missing
+        print(f"voicestream: {path} is cut off: {wav.duration:.1f} s of {whole:.1f} s are there", file=sys.stderr)
+    return wav
 
 
 async def prepare(call: Talker) -> None:

@@ -15,8 +15,6 @@ from voicestream.errors import VoiceStreamError
 
 __all__ = ["build_parser", "main"]
 
-INTERRUPTED = 130
-
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
@@ -52,8 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has left; without this the interpreter complains once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

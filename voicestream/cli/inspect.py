@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from voicestream.cli.errors import CommandError
-from voicestream.cli.options import Commands
+from voicestream.cli.options import Commands, bounded
 from voicestream.codepoints import CodecId
 from voicestream.config import Track
 from voicestream.observe.qlog import parse_trace
@@ -18,6 +18,7 @@ from voicestream.observe.words_trace import header_words, record_words
 __all__ = ["add_command", "run"]
 
 FORMS: Final = ("datagram", "control", "event", "parameters")
+MAX_VARINT: Final = (1 << 62) - 1
 SENDERS: Final[dict[str, Sender]] = {"client": "client", "server": "server"}
 CODECS: Final = {
     "opus": (CodecId.OPUS, 48000),
@@ -41,7 +42,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--as", dest="form", choices=FORMS, default="datagram", help="what lines are that do not say so (datagram)")
     parser.add_argument("--from", dest="sender", choices=sorted(SENDERS), help="who sent lines that do not say so")
     parser.add_argument("--codec", choices=sorted(CODECS), help="check coded frames as this codec's, mono")
-    parser.add_argument("--max-event-size", type=int, metavar="BYTES", help="hold events to this MAX_EVENT_SIZE")
+    parser.add_argument("--max-event-size", type=bounded(0, MAX_VARINT), metavar="BYTES", help="hold events to this MAX_EVENT_SIZE")
     parser.set_defaults(run=run)
 
 

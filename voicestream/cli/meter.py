@@ -34,6 +34,10 @@ def meter_line(stats: CallStats) -> str:
 
 
 def _rtt(stats: CallStats) -> str:
+    if stats.path.lost_ms is not None:
+        return f"PATH LOST for {stats.path.lost_ms / 1e3:.0f} s"
+    if stats.path.state == "degraded":
+        return "no answer"
     return "rtt – ms" if stats.path.rtt_ms is None else f"rtt {stats.path.rtt_ms:.0f} ms"
 
 

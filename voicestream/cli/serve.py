@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Final
 
 import voicestream
-from voicestream.audio.files import WavWriter, read_wav
+from voicestream.audio.files import WavWriter
 from voicestream.cli.cert import LOCAL_NAMES
-from voicestream.cli.conversation import Pcm, first_of, hear, prepare, together
+from voicestream.cli.conversation import Pcm, first_of, hear, load_speech, prepare, together
 from voicestream.cli.errors import CommandError, sentence, user_values
 from voicestream.cli.options import Commands, add_coding, add_trace, bitrates, bounded, host_and_port, make_folder
 from voicestream.cli.signals import polite_stop
 from voicestream.core.resume import KEY_SIZE
 from voicestream.errors import CallClosed, VoiceStreamError
 from voicestream.observe.metrics import Metrics
-from voicestream.quic.certificates import make_certificate, write_certificate
+from voicestream.quic.certificates import make_certificate, pin_of_file, write_certificate
 from voicestream.store import RedisStore
 
 __all__ = ["add_command", "run"]
@@ -37,11 +37,11 @@ EVERY_ADDRESS: Final = ("::", "0.0.0.0", "")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Identity:
-    """Where the certificate is, and its SHA-256 if it was made for this run."""
+    """Where the certificate is, and its SHA-256."""
 
     certfile: Path
     keyfile: Path
-    sha256: str = ""
+    sha256: str
 
 
 @dataclass(kw_only=True, slots=True)
@@ -61,6 +61,7 @@ class _Desk:
         number = self.count
         host, port = call.remote_address[:2]
         self.tell(f"call {number} from {host} port {port}, path {call.path}", {"event": "call", "call": number, "path": call.path})
+        ending = "cut off"
         try:
             await prepare(call)
             with self._recording(call, number) as ears:
@@ -73,7 +74,7 @@ class _Desk:
             raise
         finally:
             self.after_call()
-        self.tell(f"call {number}: {ending}", {"event": "end", "call": number, "ending": ending, "stats": call.stats().to_dict()})
+            self.tell(f"call {number}: {ending}", {"event": "end", "call": number, "ending": ending, "stats": call.stats().to_dict()})
 
     async def _echo(self, call: voicestream.Call, ears: list[Callable[[Pcm], None]]) -> None:
         async for block in call:
@@ -132,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("say what to do with calls: --echo, --play FILE or --record DIR")
     if (options.cert is None) != (options.key is None):
         options.parser.error("--cert and --key belong together")
-    speech = None if options.play is None else read_wav(options.play, sample_rate_hz=SAMPLE_RATE_HZ)
+    speech = None if options.play is None else load_speech(options.play).converted(sample_rate_hz=SAMPLE_RATE_HZ)
     if options.record is not None:
         make_folder(options.record)
     with contextlib.suppress(asyncio.CancelledError), _identity(options) as identity:
@@ -223,14 +224,15 @@ def client_command(host: str, port: int, sha256: str) -> str:
     """The command line of a client on this machine."""
     name = "localhost" if host in EVERY_ADDRESS else host
     name = f"[{name}]" if ":" in name else name
-    trust = f"--pin {sha256} " if sha256 else ""
-    return f"voicestream call voicestream://{name}:{port}/ {trust}--in speech.wav --out heard.wav"
+    return f"voicestream call voicestream://{name}:{port}/ --pin {sha256} --in speech.wav --out heard.wav"
 
 
 @contextlib.contextmanager
 def _identity(options: argparse.Namespace) -> Iterator[_Identity]:
     if options.cert is not None:
-        yield _Identity(certfile=options.cert, keyfile=options.key)
+        with user_values():
+            identity = _Identity(certfile=options.cert, keyfile=options.key, sha256=pin_of_file(options.cert))
+        yield identity
         return
     names = list(LOCAL_NAMES)
     if options.host not in (*EVERY_ADDRESS, *names) and re.fullmatch(r"[\w.:-]+", options.host, re.ASCII):

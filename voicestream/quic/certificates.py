@@ -15,7 +15,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = ["fingerprint", "make_certificate", "make_certificate_files", "parse_fingerprint", "write_certificate"]
+__all__ = [
+    "certificates_of",
+    "fingerprint",
+    "make_certificate",
+    "make_certificate_files",
+    "parse_fingerprint",
+    "pin_of_file",
+    "write_certificate",
+]
 
 CLOCK_SKEW: Final = datetime.timedelta(hours=1)
 """The certificate is valid from this long ago, for clients whose clock is behind."""
@@ -79,6 +87,32 @@ def pin_mismatch(server: str, certificate: bytes | None, pin: bytes | None) -> s
 def fingerprint(der: bytes) -> str:
     """SHA-256 of a certificate's DER, 64 hexadecimal digits."""
     return hashlib.sha256(der).hexdigest()
+
+
+def certificates_of(data: bytes, source: str | Path) -> list[x509.Certificate]:
+    """The certificates of a PEM file, in order.
+
+    Args:
+        data: Its content.
+        source: Its name, for the error.
+
+    Raises:
+        ValueError: There is none that can be read.
+    """
+    try:
+        return x509.load_pem_x509_certificates(data)
+    except ValueError as exc:
+        raise ValueError(f"{source} holds no PEM certificate that can be read") from exc
+
+
+def pin_of_file(certfile: str | Path) -> str:
+    """SHA-256 of the DER of a file's first certificate, which is the one that a server shows: 64 hexadecimal digits.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds no PEM certificate.
+    """
+    return fingerprint(certificates_of(Path(certfile).read_bytes(), certfile)[0].public_bytes(serialization.Encoding.DER))
 
 
 def parse_fingerprint(pin: str | bytes) -> bytes:

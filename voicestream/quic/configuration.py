@@ -10,7 +10,6 @@ from typing import Final
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.packet import QuicProtocolVersion
-from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -19,7 +18,7 @@ from voicestream.codepoints import ALPN
 from voicestream.config import Limits
 from voicestream.errors import InsecureWarning
 from voicestream.quic import congestion
-from voicestream.quic.certificates import parse_fingerprint
+from voicestream.quic.certificates import certificates_of, parse_fingerprint
 from voicestream.quic.values import Windows
 
 __all__ = ["ClientTls", "ServerTls", "client_configuration", "server_configuration", "windows_for"]
@@ -112,7 +111,7 @@ def client_configuration(tls: ClientTls, limits: Limits, *, id_length: int) -> Q
     if tls.cafile is not None:
         # Read here and not in the middle of a handshake, so that a missing file is the caller's error.
         data = Path(tls.cafile).read_bytes()
-        _certificates(data, tls.cafile)
+        certificates_of(data, tls.cafile)
         configuration.cadata = data
     return configuration
 
@@ -125,7 +124,7 @@ def server_configuration(tls: ServerTls, limits: Limits, *, id_length: int) -> Q
         ValueError: A file does not hold what it should, or key and certificate do not belong together.
     """
     configuration = _configuration(limits, is_client=False, id_length=id_length)
-    chain = _certificates(Path(tls.certfile).read_bytes(), tls.certfile)
+    chain = certificates_of(Path(tls.certfile).read_bytes(), tls.certfile)
     key = _private_key(Path(tls.keyfile).read_bytes(), tls)
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
@@ -146,10 +145,3 @@ def _private_key(data: bytes, tls: ServerTls) -> PrivateKeyTypes:
     except (ValueError, UnsupportedAlgorithm) as exc:
         what = "no PEM private key that can be read" if tls.password is None else "no PEM private key that can be read with this password"
         raise ValueError(f"{tls.keyfile} holds {what}") from exc
-
-
-def _certificates(data: bytes, source: str | Path) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(data)
-    except ValueError as exc:
-        raise ValueError(f"{source} holds no PEM certificate that can be read") from exc

@@ -63,7 +63,13 @@ def agree(own: tuple[Track, ...], offered: tuple[Track, ...]) -> tuple[Track, ..
     Raises:
         ProtocolError: TRACK_ERROR, when a track means different things on the two sides, or none is left.
     """
-    agreed = [track for mine in own for theirs in offered if (track := _common(mine, theirs)) is not None]
+    # Of a track whose frames have any length here, the client says which.
+    agreed = [
+        track
+        for mine in own
+        for theirs in offered
+        if (track := _common(replace(mine, frame_units=mine.frame_units or theirs.frame_units), theirs)) is not None
+    ]
     if not agreed:
         raise ProtocolError(ErrorCode.TRACK_ERROR, "the two sides have no track in common")
     return tuple(agreed)
@@ -93,12 +99,12 @@ def _common(mine: Track, theirs: Track) -> Track | None:
     channels_differ = mine.channels != theirs.channels and mine.codec != CodecId.OPUS
     if (mine.codec, mine.clock_rate_hz) != (theirs.codec, theirs.clock_rate_hz) or channels_differ:
         raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {mine.track_id} has another codec, clock rate or channel count")
-    if mine.frame_units and theirs.frame_units and mine.frame_units != theirs.frame_units:
+    if mine.frame_units != theirs.frame_units:  # VS-5.2.2-2
         raise ProtocolError(ErrorCode.TRACK_ERROR, f"track {mine.track_id} has another frame length")
     send, receive = mine.send and theirs.receive, mine.receive and theirs.send
     if not (send or receive):
         return None
-    return replace(mine, send=send, receive=receive, frame_units=mine.frame_units or theirs.frame_units)
+    return replace(mine, send=send, receive=receive)
 
 
 def elsewhere(reason: str, uri: str | None, route_token: bytes | None, retry_after: float | None) -> Parameters:

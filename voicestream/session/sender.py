@@ -177,8 +177,8 @@ class Sender:
         return True
 
     def on_cleared(self, cleared: wire.Cleared, now: float) -> None:
-        """It has done a clear."""
-        heard = min(cleared.heard_pts, self.timeline.next_pts)
+        """It has done a clear. VS-8.2-4"""
+        heard = min(cleared.heard_pts, self.clears.to_pts)
         for number in self.clears.done(cleared.number):
             self._hub.record(now, "clear:confirmed", track=self.track.track_id, number=number, heard_pts=heard)
             self._hub.events.put(Cleared(track=self.track.track_id, number=number, heard_pts=heard))
@@ -186,7 +186,7 @@ class Sender:
             self._hub.outgoing.repeats.withdraw(self._clear_key)
 
     def on_progress(self, progress: wire.Progress, now: float) -> None:
-        """It has played so far. Repeats and old ones change nothing. VS-4.9-1, VS-8.4-3"""
+        """It has played so far. Repeats and old ones change nothing. VS-4.9-1, VS-8.3-3, VS-8.4-3"""
         played = min(progress.played_pts, self.timeline.next_pts)
         if played > self.counts.played_pts:
             self.counts.played_pts = played

@@ -62,7 +62,16 @@ def test_chunks_that_are_not_known_and_padding_bytes_are_skipped(tmp_path: Path)
 def test_a_file_from_a_pipe_or_cut_off_gives_what_is_there(tmp_path: Path, size: int) -> None:
     path = tmp_path / "sound.wav"
     path.write_bytes(riff(1, 16, packed(1, 16) + b"\x01", size=size))
-    assert len(load_wav(path).pcm) == 3
+    wav = load_wav(path)
+    assert len(wav.pcm) == 3
+    assert wav.missing == pytest.approx((10_000 - 13) / 64000 if size == 10_000 else 0.0)
+
+
+def test_nothing_is_missing_of_a_whole_file_or_of_one_whose_size_was_left_open(tmp_path: Path) -> None:
+    path = tmp_path / "sound.wav"
+    for size in (None, 0x7FFFF000):
+        path.write_bytes(riff(1, 16, packed(1, 16), size=size))
+        assert load_wav(path).missing == 0.0
 
 
 FORM = b"RIFF\0\0\0\0WAVEfmt "

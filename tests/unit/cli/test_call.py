@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -20,7 +21,9 @@ from voicestream.call_stats import CallStats, OrderedStats, PathStats, PlayoutSt
 from voicestream.cli import call as command
 from voicestream.cli.conversation import Pcm
 from voicestream.cli.errors import CommandError
+from voicestream.codepoints import ErrorCode
 from voicestream.config import AudioConfig, RateConfig
+from voicestream.errors import CallClosedError, ConnectError
 
 EMPTY = CallStats(
     duration_s=0.0,
@@ -216,3 +219,60 @@ def test_a_recording_never_takes_the_place_of_what_is_said(tmp_path: Path) -> No
     options = SimpleNamespace(url="voicestream://x/", mic=False, speaker=False, input=path, out=tmp_path / "." / "speech.wav")
     with pytest.raises(CommandError, match=r"--out is the file of --in"):
         command.run(options)
+
+
+def test_a_file_that_is_cut_off_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "speech.wav"
+    write_wav(path, np.zeros(16000, np.int16), 16000)
+    path.write_bytes(path.read_bytes()[:-24000])
+    assert len(command._read(path)[0]) == 4000
+    assert capsys.readouterr().err == f"voicestream: {path} is cut off: 0.2 s of 1.0 s are there\n"
+
+
+class Failing:
+    """A call that the far end ends badly as soon as something is said; with `begins` unset it does not even begin."""
+
+    def __init__(self, *, begins: bool) -> None:
+        self.begins = begins
+
+    def __await__(self) -> Any:
+        if not self.begins:
+            raise ConnectError("nobody answers")
+        yield from asyncio.sleep(0).__await__()
+        return self
+
+    async def __aenter__(self) -> Failing:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        pass
+
+    async def send(self, pcm: Pcm) -> None:
+        if len(pcm):
+            raise CallClosedError(ErrorCode.PATH_LOST, "nobody answers any more", remote=False)
+
+    def read(self, count: int) -> Pcm:
+        return np.zeros(count, np.int16)
+
+    async def __aiter__(self) -> AsyncIterator[Pcm]:
+        await asyncio.sleep(10)
+        yield np.zeros(0, np.int16)
+
+    def stats(self) -> CallStats:
+        return replace(EMPTY, duration_s=3.0, close_code=ErrorCode.PATH_LOST)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_figures_are_printed_also_of_a_call_that_ends_badly(
+    begins: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from voicestream.cli.entry import main
+
+    write_wav(tmp_path / "a.wav", np.zeros(1600, np.int16), 16000)
+    monkeypatch.setattr(command, "voicestream", SimpleNamespace(connect=lambda *_words, **_options: Failing(begins=begins)))
+    assert main(["call", "voicestream://h/p", "--in", str(tmp_path / "a.wav"), "--json"]) == 1
+    told = capsys.readouterr()
+    figures = json.loads(told.out)
+    assert "nobody answers" in figures["error"]
+    assert told.err.splitlines()[-1] == f"voicestream: {figures['error']}"
+    assert figures.get("duration_s") == (3.0 if begins else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,16 @@ def test_an_interrupt_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cert, "make_certificate", interrupted)
-    assert main(["cert", "--out", "nowhere-at-all"]) == 130
+    assert cli.main(["cert", "--out", "nowhere-at-all"]) == 130
+
+
+def test_so_is_one_while_modules_are_still_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "voicestream.cli.entry", Interrupted())
+    assert cli.main(["version"]) == 130
 
 
 def test_a_bug_is_not_dressed_up_as_the_users_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,9 @@ def test_an_event_is_held_to_a_size(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "--as", "event", event, "--max-event-size", "3"]) == 0
     assert main(["inspect", "--as", "event", event, "--max-event-size", "2"]) == 1
     assert "EVENT_TOO_LARGE (0x0d) at byte 7" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as caught:
+        main(["inspect", "--as", "event", event, "--max-event-size", "-5"])
+    assert caught.value.code == 2
 
 
 def test_a_trace_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,15 @@ def test_it_says_what_matters_with_units() -> None:
     assert meter_line(stats()) == "01:07.2  rtt 61 ms  40 kbps  buffer 43/40 ms  lost 2.1 %  concealed 0.31 %"
     assert "rtt – ms" in meter_line(stats(None))
     assert len(meter_line(stats())) < 80
+
+
+def test_a_path_that_is_lost_is_said() -> None:
+    def line(**path: object) -> str:
+        return meter_line(replace(stats(), path=PathStats(rtt_ms=61.4, **path)))
+
+    assert line(state="lost", lost_ms=3210.0) == "01:07.2  PATH LOST for 3 s  40 kbps  buffer 43/40 ms  lost 0.0 %  concealed 0.31 %"
+    assert "no answer" in line(state="degraded")
+    assert "rtt 61 ms" in line()
 
 
 async def test_a_log_gets_whole_lines_and_the_last_state() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from voicestream.cli.entry import build_parser, main
-from voicestream.cli.serve import client_command
+from voicestream.cli.serve import _identity, client_command
+from voicestream.quic.certificates import make_certificate_files
 from voicestream.uri import parse_uri
 
 SHA256 = "ab" * 32
@@ -27,8 +29,20 @@ def test_the_client_line_is_one_that_the_command_line_takes(host: str, shown: st
     assert options.pin == bytes.fromhex(SHA256)
 
 
-def test_a_certificate_of_ones_own_is_not_pinned() -> None:
-    assert "--pin" not in client_command("voice.example", 4433, "")
+def test_a_certificate_of_ones_own_is_pinned_as_well(tmp_path: Path) -> None:
+    certfile, keyfile, pin = make_certificate_files(tmp_path, ["voice.example"])
+    with _identity(SimpleNamespace(cert=certfile, key=keyfile)) as identity:
+        assert (identity.certfile, identity.keyfile, identity.sha256) == (certfile, keyfile, pin)
+
+
+def test_a_certificate_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cert.pem").write_text("nothing")
+    words = ["serve", "--echo", "--port", "0", "--cert", str(tmp_path / "cert.pem"), "--key"]
+    assert main([*words, str(tmp_path / "key.pem")]) == 1
+    assert capsys.readouterr().err == f"voicestream: {tmp_path / 'cert.pem'} holds no PEM certificate that can be read\n"
+    words[-2] = str(tmp_path / "missing.pem")
+    assert main([*words, str(tmp_path / "key.pem")]) == 1
+    assert "missing.pem: no such file" in capsys.readouterr().err
 
 
 def test_a_slip_in_the_path_of_recordings_makes_no_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

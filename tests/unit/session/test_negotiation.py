@@ -46,9 +46,19 @@ def test_channels_are_each_sides_own_business_where_the_packet_tells_them(check)
     assert caught.value.code is ErrorCode.TRACK_ERROR
 
 
-def test_a_frame_length_that_one_side_leaves_open_is_that_of_the_other() -> None:
+def test_a_server_that_leaves_the_frame_length_open_repeats_what_was_offered() -> None:
     assert agree((Track(),), (Track(frame_units=8),)) == (Track(frame_units=8),)
-    assert check_answer((Track(frame_units=8),), (Track(),)) == (Track(frame_units=8),)
+    assert agree((Track(frame_units=8),), (Track(frame_units=8),)) == (Track(frame_units=8),)
+
+
+@pytest.mark.parametrize(
+    ("check", "mine", "theirs"), [(agree, 8, 0), (check_answer, 0, 8), (check_answer, 8, 0), (check_answer, 8, 4)], ids=str
+)
+def test_a_frame_length_that_the_client_did_not_offer_is_an_error(check, mine: int, theirs: int) -> None:
+    # VS-5.2.2-2
+    with pytest.raises(ProtocolError) as caught:
+        check((Track(frame_units=mine),), (Track(frame_units=theirs),))
+    assert caught.value.code is ErrorCode.TRACK_ERROR
 
 
 def test_no_common_track_is_an_error() -> None:

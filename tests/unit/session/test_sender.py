@@ -9,7 +9,7 @@ import pytest
 from voicestream.config import Limits, PlayoutConfig, RateConfig, SessionConfig, Track
 from voicestream.core.pacer import SendQueue
 from voicestream.errors import StateError
-from voicestream.events import Finished, RemoteFinished
+from voicestream.events import Finished, Progress, RemoteFinished
 from voicestream.wire import AnchorFrame, AudioFrame, PlayoutEntry, encode_message
 from voicestream.wire import messages as wire
 
@@ -372,3 +372,12 @@ def test_limits_of_the_configuration_are_not_those_of_the_peer(kit) -> None:
     pair.client.send_event(bytes(5000), pair.now, kind=0)
     with pytest.raises(ValueError, match="2000"):
         pair.server.send_event(bytes(5000), pair.now, kind=0)
+
+
+def test_progress_that_goes_back_or_beyond_what_was_sent_does_no_harm(pair) -> None:  # VS-8.3-3
+    pair.talk(0.2, "client")
+    for played in (40, 24, 40, 400, 40):
+        pair.client.receive_control(encode_message(wire.Progress(track=0, played_pts=played)), pair.now)
+    pair.run(0.01)
+    assert [one.played_pts for one in pair.of("client", Progress)] == [40, 80]
+    assert pair.client.is_open

@@ -84,6 +84,15 @@ class TestFromTheSender:
         assert player.clears == [(40, 40, 1)]
         assert pair.of("client", Cleared) == [Cleared(track=0, number=1, heard_pts=40)]
 
+    def test_what_is_said_to_have_been_heard_beyond_the_clear_counts_as_its_end(self, pair) -> None:  # VS-8.2-4
+        pair.talk(0.1, "client")
+        pair.client.clear(pair.now, outgoing=True)
+        pair.client.send_frame(b"\xf8\xff\xfe", pair.now)  # what follows was sent, and is not what the clear is about
+        pair.client.receive_control(encode_message(ClearedMessage(track=0, number=1, heard_pts=44)), pair.now)
+        pair.run(0.01)
+        assert pair.of("client", Cleared) == [Cleared(track=0, number=1, heard_pts=40)]
+        assert pair.client.is_open
+
     def test_every_clear_is_confirmed(self, pair, player) -> None:  # VS-8.2-1
         pair.talk(0.2, "client")
         numbers = [pair.client.clear(pair.now, outgoing=True) for _ in range(5)]

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from voicestream.audio.files import read_wav, write_wav
+from voicestream.audio.files import write_wav
 from voicestream.audio.speech import sample_speech
-from voicestream.cli.conversation import Pcm
+from voicestream.cli.conversation import Pcm, load_speech
 from voicestream.cli.demo.checks import Verdict, verdicts
 from voicestream.cli.demo.figures import summarise, table_rows, table_text
 from voicestream.cli.demo.phases import Phase, course
@@ -82,7 +82,7 @@ def _speech(path: Path | None, seconds: int) -> Pcm:
     """The whole call's worth."""
     if path is None:
         return sample_speech(seconds, SAMPLE_RATE_HZ)
-    pcm = read_wav(path, sample_rate_hz=SAMPLE_RATE_HZ)
+    pcm = load_speech(path).converted(sample_rate_hz=SAMPLE_RATE_HZ)
     return np.resize(np.asarray(pcm, np.int16), seconds * SAMPLE_RATE_HZ)
 
 
