@@ -164,7 +164,7 @@ def _traces(data: bytes) -> None:
 
 def _wav(data: bytes) -> None:
     try:
-        form, samples = _read_chunks(io.BytesIO(data), "a.wav")
+        form, samples, _ = _read_chunks(io.BytesIO(data), "a.wav")
         with np.errstate(all="raise"):
             pcm = _samples(form, samples, "a.wav")
     except AudioError:
