@@ -28,8 +28,9 @@ class CallEvent:
             when its user interrupted, exactly. "finish": the far end sends no more audio.
             "degraded": nothing has been heard of the far end for 0.6 s, "connected": it is heard again, "lost": for 2 s, or the
             connection broke, "resuming": another one is dialled, "resumed": the session goes on on it (`data` holds "outage",
-            seconds), "gave_up": it could not be resumed, and the call ends (`data` holds "code" and "reason": nobody answered for
-            as long as the session is kept, or the server has it no more).
+            seconds since nothing had been heard; 0 at another server than before, which does not know), "gave_up": it could not be
+            resumed, and the call ends (`data` holds "code" and "reason": nobody answered for as long as the session is kept, or the
+            server has it no more).
             "going_away": the far end will close soon; `data` holds "reason", "uri" and "retry_after" (seconds). "quality": how well
             this end can send has changed; `data` holds "level" ("good", "limited", "poor", or "paused" when no audio leaves, since
             the path does not carry any) and "target_bps".

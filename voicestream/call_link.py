@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol, cast
@@ -45,17 +46,28 @@ class Owner(Protocol):
 class CallLink:
     """Access to the session under the transport's lock, from any thread."""
 
-    __slots__ = ("_ending", "_owner", "_session")
+    __slots__ = ("_ending", "_left_since", "_owner", "_session")
 
     def __init__(self, owner: Owner, ending: Ending) -> None:
         self._owner = owner
         self._ending = ending
+        self._left_since: float | None = None
         # The connection knows of its session only what it needs to carry it. The session may outlive it.
         self._session = cast("Session", owner.connection.session)
 
     def move(self, owner: Owner) -> None:
         """The session goes on on another connection, whose owner has the same lock."""
+        self._left_since = self._silent_since()
         self._owner = owner
+
+    @property
+    def lost_since(self) -> float | None:
+        """Since when nothing has come on the connection that the session has lost, as far as it is known."""
+        return self._silent_since() if self._session.is_detached else self._left_since
+
+    def _silent_since(self) -> float | None:
+        since = self._owner.connection.hearing.lost_since(self._owner.clock())
+        return since if math.isfinite(since) else None
 
     @property
     def _is_carried(self) -> bool:

@@ -227,7 +227,7 @@ class CallParts:
             case PathLost():
                 # A client that watches its path has said so before.
                 if self.attendant is None:
-                    self.tell_lost()
+                    self.tell_lost(self.link.lost_since)
             case Resumed():
                 outage = 0.0 if self.lost_at is None else self.link.now() - self.lost_at
                 self.lost_at, self.path = None, "connected"

@@ -74,7 +74,8 @@ class connect:
         tracks: Media of the call; PCM goes to the first. Opus on track 0 by default.
         rate: What the sender may use.
         limits: What the server may cost.
-        retain_s: Seconds of sent media kept for a resume, 2 to 300.
+        retain_s: Seconds of a break after which all that was said in it still comes in order, 2 to 300: sent media is kept for so
+            long (and 5 s more, in which the path's return is noticed), at most 8 KB for each of them.
         session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
         route_token: First connection id of the dial, 8 to 20 bytes, as a server or relay handed it out.
         open_timeout: Seconds until the call must have been taken.

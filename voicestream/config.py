@@ -217,7 +217,8 @@ class SessionConfig:
         limits: See `Limits`.
         frame_ms: Frame length to begin with, 10, 20, 40 or 60.
         bitrate_bps: Codec bitrate to begin with, 8000 to 64000.
-        retain_s: Seconds of sent media kept for resume, 2 to 300.
+        retain_s: Seconds of a break of which nothing is lost in order, 2 to 300: sent media is kept for so long, and 5 s more in which
+            the path's return is noticed and answered.
         session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
         metadata: Application bytes of HELLO (client) or ACCEPT (server), at most 4096.
         grease: Send reserved values now and then, so that the far end's skipping stays alive.

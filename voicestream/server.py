@@ -149,7 +149,8 @@ class serve:
         tracks: Media of the calls; PCM goes to the first. Opus on track 0 by default.
         rate: What the sender may use.
         limits: What a client may cost.
-        retain_s: Seconds of sent media kept for a resume, 2 to 300.
+        retain_s: Seconds of a break after which all that was said in it still comes in order, 2 to 300: sent media is kept for so
+            long (and 5 s more, in which the path's return is noticed), at most 8 KB for each of them.
         session_lifetime_s: Seconds that a broken session can be resumed, 30 to 300.
         store: Is told every 250 ms how far each session has come (with `Call.context` and `Call.processed_through`); no call waits
             for it. Servers with the same `RedisStore` and `resume_keys` take up each other's sessions: the handler begins anew there

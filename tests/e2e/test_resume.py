@@ -162,6 +162,8 @@ async def test_a_call_goes_on_after_three_dead_seconds_with_all_that_was_said(se
         assert kinds[0] == "degraded"
         (resumed,) = [event for event in events if event.kind == "resumed"]
         assert 2.0 < resumed.data["outage"] < 10
+        (taken_up,) = [event for event in at_server["events"] if event.kind == "resumed"]
+        assert 2.0 < taken_up.data["outage"] < 10
         # "connected": the old path may be heard again before the session leaves it.
         others = ("finish", "quality", "connected")
         assert [event.kind for event in at_server["events"] if event.kind not in others] == ["degraded", "lost", "resumed"]

@@ -22,11 +22,12 @@ GROWTH: Final = 600
 class Knocks:
     """Decides when the far end is asked for an answer while nothing comes from it and audio leaves no other way."""
 
-    __slots__ = ("_asked_at", "_next_at", "_since")
+    __slots__ = ("_asked_at", "_next_at", "_often", "_since")
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._asked_at = self._next_at = 0.0
+        self._often = True
 
     def due(self, now: float, *, silent: bool, speech: bool = False) -> bool:
         """Whether a question should leave now; it counts as having left then.
@@ -41,10 +42,12 @@ class Knocks:
             return False
         if self._since is None:
             self._since = now
-        elif now < self._next_at and not (speech and now >= self._asked_at + WITH_SPEECH and self._next_at - self._asked_at <= SHORTEST):
+        elif now < self._next_at and not (speech and self._often and now >= self._asked_at + WITH_SPEECH):
             return False
+        pause = min(LONGEST, max(SHORTEST, (now - self._since) / GROWTH))
+        self._often = pause == SHORTEST
         self._asked_at = now
-        self._next_at = now + min(LONGEST, max(SHORTEST, (now - self._since) / GROWTH))
+        self._next_at = now + pause
         return True
 
     def next_timer(self) -> float | None:

@@ -126,13 +126,13 @@ class Hearing:
         heard_at: When a packet of the far end has come last.
     """
 
-    __slots__ = ("_acked", "_address", "_back_at", "_floor", "heard_at", "unanswered_since")
+    __slots__ = ("_acked", "_address", "_back_at", "_floor", "_silent_from", "heard_at", "unanswered_since")
 
     def __init__(self) -> None:
         self.unanswered_since: float | None = None
         self.heard_at = float("-inf")
         self._acked = self._floor = -1
-        self._back_at = float("-inf")
+        self._back_at = self._silent_from = float("-inf")
         self._address: Address | None = None
 
     def heard(self, now: float, acked: int, address: Address | None) -> bool:
@@ -143,8 +143,8 @@ class Hearing:
             acked: Number of the newest packet that it has acknowledged.
             address: Where packets go from now on.
         """
-        if self._address is not None and self.is_lost(now):
-            self._back_at = now
+        if self._address is not None and self._is_silent(now):
+            self._back_at, self._silent_from = now, self._since
         self.heard_at = now
         if acked != self._acked:
             self._acked = acked
@@ -157,8 +157,19 @@ class Hearing:
 
     def is_lost(self, now: float) -> bool:
         """Whether the far end may have lost its path, and be about to come back on another connection."""
+        return self._is_silent(now) or now - self._back_at < BACK_FOR
+
+    def lost_since(self, now: float) -> float:
+        """Where this connection is left now: since when nothing has come on it, or came before the path was back a moment ago."""
+        return self._silent_from if now - self._back_at < BACK_FOR and not self._is_silent(now) else self._since
+
+    @property
+    def _since(self) -> float:
+        return self.heard_at if self.unanswered_since is None else self.unanswered_since
+
+    def _is_silent(self, now: float) -> bool:
         owes = self.unanswered_since is not None and now - self.unanswered_since >= LOST_AFTER
-        return owes or now - self.heard_at >= LONGEST_SILENCE or now - self._back_at < BACK_FOR
+        return owes or now - self.heard_at >= LONGEST_SILENCE
 
     def moved(self, now: float, number: int) -> None:
         """This side has another network: no answer to what left before the packet with this number says anything about it."""

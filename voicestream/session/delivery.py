@@ -6,6 +6,7 @@ from collections import deque
 from typing import Final, NamedTuple, Protocol
 
 from voicestream.config import UNITS_PER_SECOND
+from voicestream.core.recovery.retain import RETURN_TIME
 from voicestream.core.timeline import MAX_PTS
 from voicestream.media import MediaFrame, SourceKind
 
@@ -17,8 +18,9 @@ KEPT_UNITS: Final = 10 * UNITS_PER_SECOND
 FIRST_PATIENCE: Final = 5.0
 """Seconds that an ordered reader waits for the first of what was missed in a break."""
 
-CATCH_UP_PATIENCE: Final = 1.2
-"""Seconds that it waits for the rest, from each piece on that comes: the oldest come first, so what comes after a gap does not fill it."""
+CATCH_UP_PATIENCE: Final = 2.0
+"""Seconds that it waits for the rest, from each piece on that comes: the oldest come first, so what comes after a gap does not fill it,
+unless it was lost, and the report that tells of that: it is sent again after half a second and two round trips then."""
 
 MAX_KEPT: Final = 1000
 """Frames kept while nobody listens."""
@@ -29,10 +31,6 @@ STILL_ALIVE: Final = 0.2
 
 DEAD_PATIENCE: Final = 15.0
 """Seconds that an ordered reader waits while nothing comes at all, at least; as long as the far end keeps what it says, if that is more."""
-
-
-BREAK_SLACK: Final = 5.0
-"""Seconds from a path's return until what was kept begins to come."""
 
 
 class LivePlayout(Protocol):
@@ -60,6 +58,7 @@ class OrderedSink(Protocol):
     def next_pts(self) -> int: ...
     def outlive(self, silence: float) -> None: ...
     def sign_of_life(self, now: float) -> None: ...
+    def expect_answer(self, now: float) -> None: ...
     def start_at(self, pts: int) -> None: ...
     def insert(self, frame: MediaFrame, now: float) -> None: ...
     def hold_gaps(self, until: float, before_pts: int = MAX_PTS) -> None: ...
@@ -105,7 +104,7 @@ class Delivery:
 
     def __init__(self, retain_s: float = 0.0) -> None:
         """`retain_s`: how long the far end keeps what it has said."""
-        self._dead_patience = max(DEAD_PATIENCE, retain_s + BREAK_SLACK)
+        self._dead_patience = max(DEAD_PATIENCE, retain_s + RETURN_TIME)
         self.playout: LivePlayout | None = None
         self.ordered: OrderedSink | None = None
         self.dropped = 0
@@ -154,6 +153,13 @@ class Delivery:
                 self._kept_units -= self._kept.popleft().frame.units
                 self.dropped += 1
 
+    def heard(self, now: float, *, unheard: bool = False) -> None:
+        """Something has come from the far end. While that is no media, as behind the end of a track, patience runs out all the same."""
+        if self.ordered is not None:
+            self.ordered.sign_of_life(now)
+            if self._patience is not None:
+                self._wait(self._patience, None, now, None, unheard=unheard)
+
     def start_from(self, pts: int) -> None:
         """The track begins in its midst, where another server has come to: a reader in order waits for what follows that."""
         self._from_pts = pts
@@ -192,6 +198,11 @@ class Delivery:
         self._heard_at = now
         self._hold(now)
 
+    def nothing_comes(self, now: float) -> None:
+        """There is no connection: a reader in order gives nothing up, so that what is missing is asked for on the next one."""
+        if self.ordered is not None:
+            self.ordered.hold_gaps(now + self._dead_patience)
+
     @property
     def is_resumed(self) -> bool:
         """Whether the session has been resumed, and no live audio has come since."""
@@ -201,7 +212,7 @@ class Delivery:
         if self.ordered is not None:
             self.ordered.hold_gaps(now + self._dead_patience, MAX_PTS if self._missed_to is None else self._missed_to)
 
-    def _wait(self, patience: float, pts: int, now: float, kind: SourceKind, *, unheard: bool) -> None:
+    def _wait(self, patience: float, pts: int | None, now: float, kind: SourceKind | None, *, unheard: bool) -> None:
         """Something has come since a break. Time in which nothing comes, or nothing is heard of us, does not count: the path is dead."""
         if unheard:
             self._catching_until += now - self._heard_at
@@ -215,7 +226,7 @@ class Delivery:
             if self.ordered is not None:
                 self.ordered.release_gap()
             return
-        if kind is SourceKind.RETRANSMISSION and self.ordered.narrows_gap(pts):
+        if kind is SourceKind.RETRANSMISSION and pts is not None and self.ordered.narrows_gap(pts):
             patience = self._step
         elif patience <= 0:
             self.ordered.release_gap()

@@ -240,7 +240,8 @@ class Link:
         planner = self._planner
         out: list[bytes] = []
         live_bps, answered = wire_rate_bps(planner.plan), planner.estimator.state is not RateState.STARVED
-        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, live_bps, anchors, answered=answered):
+        rtt = self.reports.clock.rtt
+        for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, live_bps, anchors, answered=answered, rtt=rtt):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
         return out
@@ -287,6 +288,7 @@ class Link:
         for question in recovery.questions(room) if recovery.asking(now, self.reports.clock.rtt) else ():
             size = frame_size(question)
             riders.append(question)
+            self._tracks.asked(question.track, now)
             bundle.others += size
             room -= size
         grease = self._grease.frame()

@@ -147,6 +147,7 @@ class Machine:
         self._hub.note_state(before, now)
         self._hub.outgoing.control.clear()
         self._tracks.detached(now)
+        self._tracks.nothing_comes(now)
         if before is not State.RESUMING:
             self._hub.record(now, "session:path_lost", reason="the connection is gone or was left")
             self._hub.events.put(PathLost())

@@ -44,6 +44,9 @@ CATCH_UP_SLACK: Final = 30.0
 
 MAX_WINDOW: Final = 330.0
 
+MAX_ASKED: Final = 24
+"""Holes from before a break that are asked for once more: those after it need room as well."""
+
 CONTROL_PROGRESS_EVERY: Final = 4
 """Every so many PROGRESS also goes on the control stream, for a path that carries no datagrams."""
 
@@ -184,6 +187,13 @@ class Receiver:
     def wanted_from(self) -> int:
         """Where media that is still to come and is wanted begins: what a clear has voided is not missed."""
         return max(self.media.end_pts, self.clears.to_pts)
+
+    def holes_before(self, end_pts: int) -> list[tuple[int, int]]:
+        """(first pts, units) of what is missing before a pts and still waited for by whoever takes the track in order; the newest of it."""
+        if self.delivery.ordered is None:
+            return []
+        holes = self.media.holes(max(self.clears.to_pts, self.delivery.wanted_from))
+        return [hole for hole in holes if hole[0] < end_pts][-MAX_ASKED:]
 
     def patience(self, now: float) -> float:
         """Seconds that what is missing before the newest media is still worth asking for, if a break has swallowed it."""

@@ -121,7 +121,14 @@ class Replay:
                 self._owed[track].lost(pts)
 
     def bundles(
-        self, now: float, capacity_bps: float, live_bps: float, anchors: dict[int, Anchors], *, answered: bool = True
+        self,
+        now: float,
+        capacity_bps: float,
+        live_bps: float,
+        anchors: dict[int, Anchors],
+        *,
+        answered: bool = True,
+        rtt: float | None = None,
     ) -> list[Bundle]:
         """Datagrams that leave now.
 
@@ -130,6 +137,7 @@ class Replay:
             capacity_bps: What the path carries.
             live_bps: What live media takes of it.
             answered: Reports come: nothing is sent once more into a path that is dead again.
+            rtt: Round trip in seconds, if it is known.
             anchors: Of each track: the far end must know where the present is before it is told of the past.
         """
         found: list[Bundle] = []
@@ -141,7 +149,7 @@ class Replay:
         for track, owed in self._owed.items():
             if owed.is_busy:
                 spare_bps = max(LEAST_RATE_BPS, capacity_bps - live_bps)
-                owed.refill(now, min(capacity_bps, spare_bps / CAPACITY_SHARE) / len(self._owed))
+                owed.refill(now, min(capacity_bps, spare_bps / CAPACITY_SHARE) / len(self._owed), rtt)
                 while (bundle := self._bundle(owed, anchors[track], track)) is not None:
                     found.append(bundle)
         if found:

@@ -125,7 +125,10 @@ class Tracks:
         """FINISH."""
         receiver = self.incoming(message.track)
         receiver.on_finish(message, now)
-        self.recovery.ended(message.track, receiver.wanted_from, message.pts, now, patience=receiver.patience(now))
+        patience = receiver.patience(now)
+        if patience:
+            self.recovery.missed_still(message.track, receiver.holes_before(receiver.wanted_from), now, patience)
+        self.recovery.ended(message.track, receiver.wanted_from, message.pts, now, patience=patience)
 
     def on_finished(self, message: wire.Finished, now: float) -> None:
         """FINISHED."""
@@ -136,8 +139,13 @@ class Tracks:
     def heard(self, now: float) -> None:
         """A datagram has come: the path lives."""
         for receiver in self.receivers.values():
-            if receiver.delivery.ordered is not None:
-                receiver.delivery.ordered.sign_of_life(now)
+            receiver.delivery.heard(now, unheard=self._hub.is_unheard)
+
+    def asked(self, track: int, now: float) -> None:
+        """A question for what is missing leaves: the far end answers, whatever it has, if the path lives."""
+        ordered = self.receivers[track].delivery.ordered
+        if ordered is not None:
+            ordered.expect_answer(now)
 
     def on_media(self, frame: AudioFrame | RetransmissionFrame, now: float, send_time: float) -> None:
         """A coded frame, the first time or again; and whatever repairs bring back with its help."""
@@ -157,6 +165,8 @@ class Tracks:
                 if waiting is not None:
                     receiver.delivery.playout.expect_repairs(waiting.seconds, answered=waiting.answered)
             plain, patience = kind is SourceKind.AUDIO, receiver.patience(now)
+            if patience:
+                self.recovery.missed_still(frame.track, receiver.holes_before(older_end), now, patience)
             self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
@@ -226,6 +236,11 @@ class Tracks:
             while len(sender.queue):
                 frames.append(sender.queue.pop().frame)
             self.recovery.keep(sender.track.track_id, frames, now)
+
+    def nothing_comes(self, now: float) -> None:
+        """The connection is gone, or is left: what is missing comes on the next one."""
+        for receiver in self.receivers.values():
+            receiver.delivery.nothing_comes(now)
 
     def held(self, now: float, replay_ms: int = 0) -> tuple[Held, ...]:
         """What this end has of the tracks that it receives; `replay_ms` of it are to be sent once more."""

@@ -288,7 +288,7 @@ class _BrokenCall:
         void_to = side.session.receivers[0].clears.to_pts
         # The newest may be on its way.
         missing = [one for pts, one in sent.items() if pts not in got and pts >= void_to and one.at < self.now - 1.0]
-        old = [one for one in missing if self.begun_at - 1.0 <= one.at < self.returned_at - self.config.retain_s + 2.0]
+        old = [one for one in missing if self.begun_at - 1.0 <= one.at < self.returned_at - self.config.retain_s]
         report.too_old += len(old)
         finish_pts = side.session.receivers[0].played.finish_pts
         tail = MAX_PTS if finish_pts is None else finish_pts - TAIL_UNITS

@@ -31,6 +31,13 @@ def test_a_path_that_answers_is_left_alone_and_the_next_silence_begins_anew() ->
     assert knocks.next_timer() == 300.3
 
 
+def test_each_longer_frame_is_taken_along_at_any_time_of_the_clock() -> None:
+    for start in (10.0, 1002.07, 1004.093, 86400.7):
+        knocks = Knocks()
+        assert knocks.due(start, silent=True, speech=True)
+        assert all(knocks.due(start + 0.06 * number, silent=True, speech=True) for number in range(1, 50)), start
+
+
 def test_new_speech_is_taken_along_soon_but_not_at_every_frame() -> None:
     knocks = Knocks()
     assert knocks.due(10.0, silent=True, speech=True)

@@ -168,6 +168,23 @@ def test_only_an_acknowledgement_is_an_answer() -> None:
     assert hearing.heard(2.3, 1, ("host", 2))
 
 
+def test_a_connection_that_is_left_a_moment_after_it_was_heard_again_was_lost_since_the_silence_before() -> None:
+    hearing = Hearing()
+    hearing.heard(0.0, 0, ("host", 1))
+    hearing.sent(1.0)
+    hearing.heard(4.0, 1, ("host", 1))
+    hearing.sent(4.1)
+    hearing.heard(4.2, 2, ("host", 1))
+    assert hearing.lost_since(4.3) == 1.0
+    assert hearing.is_lost(4.3)
+    for tick in range(60):
+        hearing.heard(4.3 + tick / 10, 2, ("host", 1))
+    assert not hearing.is_lost(10.2), "it is well"
+    assert hearing.lost_since(10.2) == pytest.approx(10.2)
+    hearing.sent(10.3)
+    assert hearing.lost_since(11.4) == 10.3
+
+
 def test_an_error_of_the_socket_is_enough_to_dial() -> None:
     world, client, keeper = open_call()
     steps = keeper._keeper.look(world.sim.now, client.connection, error=True)

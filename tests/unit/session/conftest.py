@@ -96,6 +96,9 @@ class Reader(Player):
     def sign_of_life(self, now: float) -> None:
         """Nor this."""
 
+    def expect_answer(self, now: float) -> None:
+        """Nor this."""
+
     def clear(self, from_pts: Any = None, to_pts: Any = None, number: Any = None) -> int:
         self.clears.append((from_pts, to_pts, number))
         return self.heard

@@ -92,6 +92,18 @@ def test_what_a_break_has_swallowed_is_waited_for() -> None:
     assert reader.next(now + 1.0) is None
 
 
+def test_patience_runs_out_behind_the_end_of_a_track_too() -> None:
+    delivery, reader, now = reading((2.0, 160, SourceKind.AUDIO), to_pts=160)
+    delivery.finish(168)
+    for _ in range(300):
+        now += 0.05
+        delivery.heard(now)  # reports
+        if (item := reader.next(now)) is not None:
+            break
+    assert item == Gap(80, 160)
+    assert 4.5 < now - 2.0 < 5.5
+
+
 def test_a_loss_after_a_break_is_waited_for_no_longer_than_any_other() -> None:
     events = [(2.0, 160, SourceKind.AUDIO), (2.04, 176, SourceKind.AUDIO)]
     events += [(2.1, pts, SourceKind.RETRANSMISSION) for pts in range(80, 160, 8)]

@@ -92,7 +92,7 @@ class OrderedReader:
         self._waiting_since: float | None = None
         self._hold_until = float("-inf")
         self._hold_before = 0
-        self._heard_at = float("-inf")
+        self._heard_at = self._asked_at = float("-inf")
         self._outlives = 0.0
         self._now = float("-inf")
         self._finish_seen = float("-inf")
@@ -108,6 +108,10 @@ class OrderedReader:
         if silence > 0 and self._expects_more:
             self._waiting_since = self._waited_since + min(silence, self._outlives)
         self._heard_at = max(self._heard_at, now)
+
+    def expect_answer(self, now: float) -> None:
+        """The far end is asked for what is missing: until something comes from it the path is silent, even in a pause."""
+        self._asked_at = now
 
     def start_at(self, pts: int) -> None:
         """What lies before `pts` has been read elsewhere, what follows it has not: it is waited for. Before the first `insert`."""
@@ -267,8 +271,10 @@ class OrderedReader:
 
     @property
     def _expects_more(self) -> bool:
-        """Whether more should come at once after the newest frame held."""
+        """Whether more should come at once: after the newest frame held, or as an answer."""
         last, finish = self._buffer.last(), self._gate.finish
+        if last is not None and self._asked_at > self._heard_at:
+            return True
         return last is not None and not last.frame.talkspurt_end and (finish is None or last.end < finish)
 
     @property

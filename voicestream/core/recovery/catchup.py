@@ -20,8 +20,11 @@ CAPACITY_SHARE: Final = 0.5  # VS-11.3-10
 BURST: Final = 0.1
 """Seconds of either that may be saved up."""
 
-FATE_TIME: Final = 2.0
-"""Seconds after which a frame of which no report tells is sent again."""
+FATE_TIME: Final = 0.4
+"""Seconds beyond two round trips after which a frame of which no report tells is sent again: its report was lost, and those beside it."""
+
+ASSUMED_RTT: Final = 0.2
+"""Seconds, before the first report."""
 
 _BREATH: Final = 0.005
 
@@ -33,7 +36,7 @@ class CatchUp:
         sent: Frames that left.
     """
 
-    __slots__ = ("_at", "_bytes", "_due", "_flying", "_rate", "_units", "sent")
+    __slots__ = ("_at", "_bytes", "_due", "_fate", "_flying", "_rate", "_units", "sent")
 
     def __init__(self) -> None:
         self.sent = 0
@@ -43,6 +46,7 @@ class CatchUp:
         self._units = 0.0
         self._bytes = 0.0
         self._rate = 1.0
+        self._fate = FATE_TIME + 2 * ASSUMED_RTT
 
     def __len__(self) -> int:
         return len(self._due)
@@ -73,8 +77,15 @@ class CatchUp:
         self._due.clear()
         self._flying.clear()
 
-    def refill(self, now: float, capacity_bps: float) -> None:
-        """Let time count; `capacity_bps` is what the path carries in all."""
+    def refill(self, now: float, capacity_bps: float, rtt: float | None = None) -> None:
+        """Let time count.
+
+        Args:
+            now: Monotonic seconds.
+            capacity_bps: What the path carries in all.
+            rtt: Its round trip in seconds, if that is known.
+        """
+        self._fate = FATE_TIME + 2 * (ASSUMED_RTT if rtt is None else rtt)
         if self._at is None:
             return
         passed = max(0.0, now - self._at)
@@ -88,7 +99,7 @@ class CatchUp:
 
     def _take_back(self, now: float) -> None:
         """What no report tells of is due again."""
-        old = [frame for frame, at in self._flying.values() if now - at >= FATE_TIME]
+        old = [frame for frame, at in self._flying.values() if at + self._fate <= now]
         if old:
             for frame in old:
                 del self._flying[frame.pts]
@@ -125,7 +136,7 @@ class CatchUp:
         if self._at is None or not self.is_busy:
             return None
         if not self._due:
-            return min(at for _, at in self._flying.values()) + FATE_TIME
+            return min(at for _, at in self._flying.values()) + self._fate
         frame = self._due[0]
         wait = max((frame.units - self._units) / (SPEED * UNITS_PER_SECOND), (len(frame.payload) + overhead - self._bytes) / self._rate)
         return self._at + max(_BREATH, wait)

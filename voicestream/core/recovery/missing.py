@@ -69,6 +69,11 @@ class MissingTracker:
             self._pieces.pop(0)
             self.given_up += 1
 
+    def missed_still(self, first: int, units: int, now: float, deadline: float) -> None:
+        """What has been missing for a while is worth asking for anew; see `hole`."""
+        self.arrived(first, units)
+        self.hole(first, units, now, deadline)
+
     def arrived(self, pts: int, units: int) -> None:
         """Media has come, in whatever way."""
         end = pts + units

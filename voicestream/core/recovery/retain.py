@@ -8,26 +8,30 @@ from typing import Final
 
 from voicestream.media import MediaFrame
 
-__all__ = ["RetainedMedia"]
+__all__ = ["RETURN_TIME", "RetainedMedia"]
 
 MAX_BYTES_PER_SECOND: Final = 8192
 """Bytes kept at most for each second of `seconds`: what 64 kbps of codec make."""
 
 MAX_FRAMES_PER_SECOND: Final = 100
 
+RETURN_TIME: Final = 5.0
+"""Seconds beyond, in which the return of a path is noticed and answered: else a break as long as media is kept would cost its beginning."""
+
 
 class RetainedMedia:
     """The newest media of one track, bounded in time (VS-15.2-1), bytes and frames.
 
     Args:
-        seconds: How long a frame is kept after it was sent.
+        seconds: Length of a break of which nothing is lost: a frame is kept for so long after it was sent and `RETURN_TIME` more, within
+            what so many seconds take at most.
     """
 
     __slots__ = ("_bytes", "_frames", "_max_bytes", "_max_frames", "_seconds")
 
     def __init__(self, seconds: float) -> None:
         self._frames: deque[tuple[MediaFrame, float]] = deque()
-        self._seconds = seconds
+        self._seconds = seconds + RETURN_TIME
         self._max_bytes = round(seconds * MAX_BYTES_PER_SECOND)
         self._max_frames = round(seconds * MAX_FRAMES_PER_SECOND)
         self._bytes = 0

@@ -276,3 +276,12 @@ def test_a_silence_ends_the_waiting_where_it_was_to_be_expected_or_takes_too_lon
     reader = quiet_reader()
     reader.finish(32)
     assert drain(reader, 1.12) == [(8, 16), 16, 24]
+
+
+def test_a_path_that_does_not_answer_a_question_is_silent_even_behind_the_end_of_a_talkspurt() -> None:
+    reader = quiet_reader()
+    reader.insert(frame(32, end=True), 1.042)
+    reader.expect_answer(1.05)
+    assert drain(reader, 9.0) == []
+    reader.sign_of_life(9.0)
+    assert drain(reader, 9.2) == [(8, 16), 16, 24, 32]

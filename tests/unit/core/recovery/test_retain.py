@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voicestream.core.recovery.retain import MAX_BYTES_PER_SECOND, RetainedMedia
+from voicestream.core.recovery.retain import MAX_BYTES_PER_SECOND, RETURN_TIME, RetainedMedia
 from voicestream.media import MediaFrame
 
 
@@ -21,9 +21,21 @@ def test_every_frame_that_holds_anything_of_a_range_is_found_oldest_first() -> N
 
 def test_what_is_older_than_its_time_goes() -> None:  # VS-15.2-1
     retained = RetainedMedia(2)
-    for i in range(300):
-        retained.add(media(8 * i), i * 0.03125)
-    assert [frame.pts for frame in retained.within(0, 300 * 8)] == [8 * i for i in range(299 - 64, 300)]
+    for i in range(600):
+        retained.add(media(8 * i), i * 0.0625)
+    kept = round((2 + RETURN_TIME) / 0.0625)
+    assert [frame.pts for frame in retained.within(0, 600 * 8)] == [8 * i for i in range(599 - kept, 600)]
+
+
+def test_the_time_for_noticing_a_paths_return_takes_no_memory_beyond_the_bound() -> None:
+    retained = RetainedMedia(30)
+    for i in range(5000):
+        retained.add(media(8 * i, 160), i * 0.02)  # 64 kbps
+    assert 30 * MAX_BYTES_PER_SECOND - 200 <= retained.payload_bytes <= 30 * MAX_BYTES_PER_SECOND
+    retained.clear()
+    for i in range(5000):
+        retained.add(media(8 * i, 60), i * 0.02)
+    assert len(retained) == round((30 + RETURN_TIME) * 50) + 1
 
 
 def test_bytes_and_frames_are_bounded() -> None:
