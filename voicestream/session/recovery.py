@@ -325,12 +325,6 @@ class Recovery:
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
         return into.decoder.source(Source(pts=media.pts, flags=flags_of(media), payload=media.payload))
 
-    def missed_still(self, track: int, holes: Iterable[tuple[int, int]], now: float, patience: float) -> None:
-        """These were missing when a break began, and whoever takes the track in order still waits for them."""
-        for first, units in holes:
-            self._hub.record(now, "recovery:hole", track=track, pts=first, units=units)
-            self.incoming[track].missing.missed_still(first, units, now, now + patience)
-
     def waiting(self, track: int, units: int) -> Waiting | None:
         """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
         return self.incoming[track].waiting(units, self._rtt, self._hub.config.playout.lookahead_ms / 1000)

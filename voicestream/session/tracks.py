@@ -127,7 +127,7 @@ class Tracks:
         receiver.on_finish(message, now)
         patience = receiver.patience(now)
         if patience:
-            self.recovery.missed_still(message.track, receiver.holes_before(receiver.wanted_from), now, patience)
+            self._ask_again(receiver, receiver.wanted_from, now, patience)
         self.recovery.ended(message.track, receiver.wanted_from, message.pts, now, patience=patience)
 
     def on_finished(self, message: wire.Finished, now: float) -> None:
@@ -166,8 +166,15 @@ class Tracks:
                     receiver.delivery.playout.expect_repairs(waiting.seconds, answered=waiting.answered)
             plain, patience = kind is SourceKind.AUDIO, receiver.patience(now)
             if patience:
-                self.recovery.missed_still(frame.track, receiver.holes_before(older_end), now, patience)
+                self._ask_again(receiver, older_end, now, patience)
             self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
+
+    def _ask_again(self, receiver: Receiver, end_pts: int, now: float, patience: float) -> None:
+        """What was missing before a break began is still waited for by whoever takes the track in order."""
+        track = receiver.track.track_id
+        for first, units in receiver.holes_before(end_pts):
+            self._hub.record(now, "recovery:hole", track=track, pts=first, units=units)
+            self.recovery.incoming[track].missing.missed_still(first, units, now, now + patience)
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
         """A repair, and what it brings back."""
