@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import voicestream
-from tests.e2e.test_resume import Relay
+from voicestream.testing.mute_relay import MuteRelay
 
 PEER = Path(__file__).resolve().parents[2] / "interop" / "peers" / "node"
 NODE = shutil.which("node")
@@ -158,23 +158,18 @@ async def test_this_client_calls_the_peer(certificate: Any, cases: tuple[str, ..
 
 
 async def test_this_client_resumes_its_session_at_the_peer_when_the_path_was_dead(certificate: Any) -> None:
-    loop = asyncio.get_running_loop()
-    async with peer_server(certificate, "resume") as (process, port):
-        _, relay = await loop.create_datagram_endpoint(lambda: Relay(("127.0.0.1", port)), local_addr=("127.0.0.1", 0))
-        try:
-            async with voicestream.connect(f"voicestream://127.0.0.1:{relay.port}/", pin=certificate.pin) as call:
-                kinds: list[str] = []
-                watching = asyncio.create_task(watch(call, kinds))
-                await talk(call, 0.5)
-                relay.mute = True
-                await talk(call, 2.6)
-                relay.mute = False
-                await talk(call, 2.0)
-                assert "resumed" in kinds
-                watching.cancel()
-            code, output = await end(process)
-        finally:
-            relay.close()
+    async with peer_server(certificate, "resume") as (process, port), MuteRelay.to(("127.0.0.1", port)) as relay:
+        async with voicestream.connect(f"voicestream://127.0.0.1:{relay.port}/", pin=certificate.pin) as call:
+            kinds: list[str] = []
+            watching = asyncio.create_task(watch(call, kinds))
+            await talk(call, 0.5)
+            relay.mute = True
+            await talk(call, 2.6)
+            relay.mute = False
+            await talk(call, 2.0)
+            assert "resumed" in kinds
+            watching.cancel()
+        code, output = await end(process)
         assert code == 0, output
 
 

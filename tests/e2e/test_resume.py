@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -15,89 +14,22 @@ import pytest
 import voicestream
 from voicestream.codepoints import ErrorCode
 from voicestream.store import MemoryStore
+from voicestream.testing.mute_relay import MuteRelay
 
 FRAME_S = 0.02
 CALLS = int(os.environ.get("VOICESTREAM_REAL_BREAKS", "4"))
 """Calls with a break of its own length each, four at once."""
 
 
-class Relay(asyncio.DatagramProtocol):
-    """Carries packets between clients and one server; says nothing while `mute`."""
-
-    def __init__(self, server: tuple[str, int]) -> None:
-        self.server = server
-        self.mute = False
-        self.clients = 0
-        self.admits = lambda data, addr: True
-        self._front: asyncio.DatagramTransport | None = None
-        self._backs: dict[Any, asyncio.DatagramTransport] = {}
-        self._waiting: dict[Any, list[bytes]] = {}
-
-    def connection_made(self, transport: Any) -> None:
-        self._front = transport
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        if self.mute or not self.admits(data, addr):
-            return
-        if addr in self._backs:
-            self._backs[addr].sendto(data)
-        elif addr in self._waiting:
-            self._waiting[addr].append(data)
-        else:
-            self._waiting[addr] = [data]
-            asyncio.get_running_loop().create_task(self._open(addr))
-
-    async def _open(self, addr: Any) -> None:
-        relay = self
-
-        class Back(asyncio.DatagramProtocol):
-            def datagram_received(self, data: bytes, _: Any) -> None:
-                if not relay.mute and relay._front is not None:
-                    relay._front.sendto(data, addr)
-
-        back, _ = await asyncio.get_running_loop().create_datagram_endpoint(Back, remote_addr=self.server)
-        if self._front is None or self._front.is_closing():
-            back.close()  # opened for a dial at the very end of a test
-            return
-        self.clients += 1
-        self._backs[addr] = back
-        for data in self._waiting.pop(addr):
-            back.sendto(data)
-
-    def lead_to(self, server: tuple[str, int]) -> None:
-        """Everything goes to another server from now on, as when one dies and another takes its address."""
-        self.server = server
-        for back in self._backs.values():
-            back.close()
-        self._backs.clear()
-
-    @property
-    def port(self) -> int:
-        assert self._front is not None
-        return int(self._front.get_extra_info("socket").getsockname()[1])
-
-    def close(self) -> None:
-        for one in (self._front, *self._backs.values()):
-            if one is not None:
-                one.close()
-
-
-@asynccontextmanager
-async def network(loopback: Any) -> AsyncIterator[Relay]:
-    _, relay = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: Relay(("127.0.0.1", loopback.server.port)), local_addr=("127.0.0.1", 0)
-    )
-    try:
-        yield relay
-    finally:
-        relay.close()
+def network(loopback: Any) -> AbstractAsyncContextManager[MuteRelay]:
+    return MuteRelay.to(("127.0.0.1", loopback.server.port))
 
 
 def frame(number: int) -> bytes:
     return b"\x08" + number.to_bytes(4, "big") + bytes(40)
 
 
-def connect(loopback: Any, relay: Relay, **options: Any) -> voicestream.connect:
+def connect(loopback: Any, relay: MuteRelay, **options: Any) -> voicestream.connect:
     return voicestream.connect(f"voicestream://127.0.0.1:{relay.port}/", pin=loopback.certificate.pin, **options)
 
 

@@ -149,6 +149,8 @@ class Link:
         feedback = self.reports.on_report(report, reply_tick, now)
         for datagram in feedback.acked:
             self._tracks.on_acked(datagram)
+        if feedback.acked:
+            self._tracks.answered(max(datagram.sent_at for datagram in feedback.acked), now, self.reports.clock.rtt)
         for datagram in feedback.lost:
             self._tracks.on_lost(datagram)
         for datagram in feedback.found:

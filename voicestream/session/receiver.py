@@ -44,6 +44,10 @@ CATCH_UP_SLACK: Final = 30.0
 
 MAX_WINDOW: Final = 330.0
 
+DEAF_TIME: Final = 0.25
+"""Seconds beyond a round trip in which a question is answered, by a report at least. Where that takes longer a break is why, and it is
+asked anew."""
+
 MAX_ASKED: Final = 24
 """Holes from before a break that are asked for once more: those after it need room as well."""
 
@@ -194,6 +198,16 @@ class Receiver:
             return []
         holes = self.media.holes(max(self.clears.to_pts, self.delivery.wanted_from))
         return [hole for hole in holes if hole[0] < end_pts][-MAX_ASKED:]
+
+    def answered(self, sent_at: float, now: float, rtt: float) -> bool:
+        """What left at `sent_at` has arrived at the far end. Whether questions had no answer for so long that a break must be why."""
+        ordered = self.delivery.ordered
+        asked_at = None if ordered is None else ordered.answered(sent_at)
+        if asked_at is None or now - asked_at < rtt + DEAF_TIME or self.delivery.is_resumed or not self.holes_before(self.wanted_from):
+            return False
+        self.counts.break_at = now
+        self.delivery.catch_up(now, BREAK_PATIENCE, self.wanted_from)
+        return True
 
     def patience(self, now: float) -> float:
         """Seconds that what is missing before the newest media is still worth asking for, if a break has swallowed it."""

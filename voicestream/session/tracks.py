@@ -169,6 +169,12 @@ class Tracks:
                 self._ask_again(receiver, older_end, now, patience)
             self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
 
+    def answered(self, sent_at: float, now: float, rtt: float | None) -> None:
+        """What left at `sent_at` has arrived: who reads in order is done with waiting for an answer, or asks once more."""
+        for receiver in self.receivers.values():
+            if receiver.delivery.ordered is not None and receiver.answered(sent_at, now, rtt or 0.0):
+                self._ask_again(receiver, receiver.wanted_from, now, receiver.patience(now))
+
     def _ask_again(self, receiver: Receiver, end_pts: int, now: float, patience: float) -> None:
         """What was missing before a break began is still waited for by whoever takes the track in order."""
         track = receiver.track.track_id

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import voicestream
 from voicestream.quic.certificates import make_certificate_files
+from voicestream.testing.mute_relay import MuteRelay
 
 __all__ = ["RealReport", "real_breaks"]
 
@@ -65,62 +66,6 @@ class RealReport:
         """Whether speech came again in time both ways, all of it in the end, nothing twice and nothing out of order."""
         live = len(self.to_live_s) == 2 and max(self.to_speech_s) <= LIVE_WITHIN_S
         return live and not (self.note or self.duplicated or self.disordered)
-
-
-class _Link(asyncio.DatagramProtocol):
-    """Carries packets between one client and a server, each of the client's ports by a socket of its own; nothing while `mute`."""
-
-    def __init__(self, server: tuple[str, int]) -> None:
-        self.mute = False
-        self._server = server
-        self._front: asyncio.DatagramTransport | None = None
-        self._backs: dict[Any, asyncio.Future[asyncio.DatagramTransport]] = {}
-
-    def connection_made(self, transport: Any) -> None:
-        self._front = transport
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        if self.mute:
-            return
-        if addr not in self._backs:
-            self._backs[addr] = asyncio.ensure_future(self._open(addr))
-        back = self._backs[addr]
-        if back.done():
-            back.result().sendto(data)
-        else:
-            back.add_done_callback(lambda opened: opened.result().sendto(data))
-
-    async def _open(self, addr: Any) -> asyncio.DatagramTransport:
-        link = self
-
-        class Back(asyncio.DatagramProtocol):
-            def datagram_received(self, data: bytes, _: Any) -> None:
-                if not link.mute and link._front is not None:
-                    link._front.sendto(data, addr)
-
-        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Back, remote_addr=self._server)
-        return transport
-
-    def lead_to(self, server: tuple[str, int]) -> None:
-        """Packets go to another server from now on."""
-        self._server = server
-        self._close_backs()
-
-    def _close_backs(self) -> None:
-        for back in self._backs.values():
-            if back.done():
-                back.result().close()
-        self._backs.clear()
-
-    @property
-    def port(self) -> int:
-        assert self._front is not None
-        return int(self._front.get_extra_info("socket").getsockname()[1])
-
-    def close(self) -> None:
-        self._close_backs()
-        if self._front is not None:
-            self._front.close()
 
 
 class _Ear:
@@ -224,38 +169,40 @@ def _judge(report: RealReport, ear: _Ear, mouth: _Mouth, returned_at: float, don
 async def _one(site: _Site, seed: int) -> RealReport:
     rng = random.Random(f"real break/{seed}")
     report = RealReport(seed=seed, seconds=round(rng.uniform(0.5, LONGEST_S), 2))
-    loop = asyncio.get_running_loop()
-    _, link = await loop.create_datagram_endpoint(lambda: _Link(("127.0.0.1", site.ports[0])), local_addr=("127.0.0.1", 0))
-    path, ear, mouth = f"/{seed}", _Ear(), _Mouth()
     try:
-        async with voicestream.connect(f"voicestream://127.0.0.1:{link.port}{path}", pin=site.pin) as call:
-            tasks = [asyncio.ensure_future(one) for one in (ear.listen(call), mouth.talk(call), _watch(call, report))]
-            await asyncio.sleep(rng.uniform(0.5, 1.5))
-            link.mute = True
-            await asyncio.sleep(report.seconds)
-            link.mute = False
-            if len(site.ports) > 1:
-                link.lead_to(("127.0.0.1", site.ports[1]))
-            returned_at = loop.time()
-            ways = (ear, site.mouths[path]), (site.ears[path], mouth)
-            while loop.time() < returned_at + CAUGHT_UP_WITHIN_S:
-                recent = max(returned_at, loop.time() - TAIL_S / 2)
-                if all(one.has_since(recent, other) for one, other in ways):
-                    break
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(TAIL_S)
-            done_at = loop.time()
-            for task in tasks:
-                task.cancel()
-            for one, other in ways:
-                _judge(report, one, other, returned_at, done_at)
-            if call.closed:
-                report.note = f"closed: {call.close_reason}"
+        async with MuteRelay.to(("127.0.0.1", site.ports[0])) as link:
+            await _break(site, link, rng, report)
     except (voicestream.VoiceStreamError, OSError, KeyError) as error:
         report.note = f"{type(error).__name__}: {error}"
-    finally:
-        link.close()
     return report
+
+
+async def _break(site: _Site, link: MuteRelay, rng: random.Random, report: RealReport) -> None:
+    loop = asyncio.get_running_loop()
+    path, ear, mouth = f"/{report.seed}", _Ear(), _Mouth()
+    async with voicestream.connect(f"voicestream://127.0.0.1:{link.port}{path}", pin=site.pin) as call:
+        tasks = [asyncio.ensure_future(one) for one in (ear.listen(call), mouth.talk(call), _watch(call, report))]
+        await asyncio.sleep(rng.uniform(0.5, 1.5))
+        link.mute = True
+        await asyncio.sleep(report.seconds)
+        link.mute = False
+        if len(site.ports) > 1:
+            link.lead_to(("127.0.0.1", site.ports[1]))
+        returned_at = loop.time()
+        ways = (ear, site.mouths[path]), (site.ears[path], mouth)
+        while loop.time() < returned_at + CAUGHT_UP_WITHIN_S:
+            recent = max(returned_at, loop.time() - TAIL_S / 2)
+            if all(one.has_since(recent, other) for one, other in ways):
+                break
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(TAIL_S)
+        done_at = loop.time()
+        for task in tasks:
+            task.cancel()
+        for one, other in ways:
+            _judge(report, one, other, returned_at, done_at)
+        if call.closed:
+            report.note = f"closed: {call.close_reason}"
 
 
 async def _watch(call: voicestream.Call, report: RealReport) -> None:

@@ -99,6 +99,9 @@ class Reader(Player):
     def expect_answer(self, now: float) -> None:
         """Nor this."""
 
+    def answered(self, sent_at: float) -> float | None:
+        """Nor this."""
+
     def clear(self, from_pts: Any = None, to_pts: Any = None, number: Any = None) -> int:
         self.clears.append((from_pts, to_pts, number))
         return self.heard

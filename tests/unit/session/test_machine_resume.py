@@ -651,3 +651,35 @@ def test_what_is_lost_of_the_past_together_with_the_report_of_that_is_sent_once_
     say(pair, 6.0, reader)
     of_the_break = [pts for pts in reader[1] if pts < 2800]
     assert of_the_break == list(range(0, 2800, 8))
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.7, 3.0])
+def test_what_is_lost_while_only_the_questions_are_swallowed_comes_when_they_pass_again(seconds: float) -> None:
+    # The path is dead towards the client: what it says arrives, but for one frame that nobody can ask for.
+    weather = Weather()
+    pair = weather.pair()
+    reader = read(pair, "server")
+    say(pair, 0.5, reader)
+    weather.dead.add("client")
+    say(pair, 0.04, reader)
+    weather.dead.add("server")
+    say(pair, 0.02, reader)
+    weather.dead.remove("server")
+    say(pair, seconds, reader)
+    weather.dead.clear()
+    say(pair, 1.0, reader)
+    pair.run(0.5)
+    take(pair, reader)
+    assert reader[2] == []
+    assert reader[1] == list(range(0, 8 * (28 + round((seconds + 1.0) * 50)), 8))
+
+
+def test_a_reader_is_not_held_up_by_losses_that_the_far_end_does_not_mend() -> None:
+    # It has no redundancy, and reports come all the time: that is no break.
+    config = replace(PLAIN, rate=replace(PLAIN.rate, redundancy_share=0.0))
+    pair = BreakingPair(client=config, server=config, delay=0.06, to_server=lambda count, data: [] if count % 50 == 20 else [0.06])
+    pair.open()
+    reader = read(pair, "server")
+    say(pair, 4.0, reader)
+    assert len(reader[2]) >= 2
+    assert reader[0].next_pts > 1600 - 160

@@ -92,7 +92,8 @@ class OrderedReader:
         self._waiting_since: float | None = None
         self._hold_until = float("-inf")
         self._hold_before = 0
-        self._heard_at = self._asked_at = float("-inf")
+        self._heard_at = float("-inf")
+        self._asked_at: float | None = None
         self._outlives = 0.0
         self._now = float("-inf")
         self._finish_seen = float("-inf")
@@ -110,8 +111,22 @@ class OrderedReader:
         self._heard_at = max(self._heard_at, now)
 
     def expect_answer(self, now: float) -> None:
-        """The far end is asked for what is missing: until something comes from it the path is silent, even in a pause."""
-        self._asked_at = now
+        """The far end is asked for what is missing: until `answered` nothing is given up, as long as `outlive` allows."""
+        if self._asked_at is None:
+            self._asked_at = now
+
+    def answered(self, sent_at: float) -> float | None:
+        """What left here at `sent_at` has arrived at the far end: the questions before it need no more waiting for an answer.
+
+        Returns:
+            When the first of them was asked; None if they were not.
+        """
+        asked_at = self._asked_at
+        if asked_at is None or sent_at < asked_at:
+            return None
+        self._asked_at = None
+        self.news += 1
+        return asked_at
 
     def start_at(self, pts: int) -> None:
         """What lies before `pts` has been read elsewhere, what follows it has not: it is waited for. Before the first `insert`."""
@@ -263,6 +278,8 @@ class OrderedReader:
         deadline, front = self._waiting_since + self._patience, self._front()
         if self._heard_at + self._quiet < deadline and self._expects_more:
             deadline = max(deadline, self._heard_at + self._outlives)
+        if self._asked_at is not None:
+            deadline = max(deadline, self._asked_at + self._outlives)
         return deadline if front is None or front.pts <= self._released_to or not self._holds else max(deadline, self._hold_until)
 
     @property
@@ -273,7 +290,7 @@ class OrderedReader:
     def _expects_more(self) -> bool:
         """Whether more should come at once: after the newest frame held, or as an answer."""
         last, finish = self._buffer.last(), self._gate.finish
-        if last is not None and self._asked_at > self._heard_at:
+        if last is not None and self._asked_at is not None:
             return True
         return last is not None and not last.frame.talkspurt_end and (finish is None or last.end < finish)
 

@@ -278,10 +278,24 @@ def test_a_silence_ends_the_waiting_where_it_was_to_be_expected_or_takes_too_lon
     assert drain(reader, 1.12) == [(8, 16), 16, 24]
 
 
-def test_a_path_that_does_not_answer_a_question_is_silent_even_behind_the_end_of_a_talkspurt() -> None:
+def test_while_a_question_is_not_answered_nothing_is_given_up_even_behind_the_end_of_a_talkspurt() -> None:
     reader = quiet_reader()
     reader.insert(frame(32, end=True), 1.042)
     reader.expect_answer(1.05)
-    assert drain(reader, 9.0) == []
-    reader.sign_of_life(9.0)
-    assert drain(reader, 9.2) == [(8, 16), 16, 24, 32]
+    reader.expect_answer(1.06)
+    assert reader.answered(1.049) is None
+    for tick in range(500):
+        reader.sign_of_life(1.05 + tick / 50)
+        assert drain(reader, 1.05 + tick / 50) == []
+    assert reader.answered(8.0) == 1.05
+    assert reader.answered(9.0) is None
+    assert drain(reader, 11.2) == [(8, 16), 16, 24, 32]
+
+
+def test_a_question_that_is_never_answered_holds_up_no_longer_than_a_silence() -> None:
+    reader = quiet_reader()
+    reader.expect_answer(1.05)
+    for tick in range(800):
+        reader.sign_of_life(1.05 + tick / 50)
+    assert drain(reader, 16.0) == []
+    assert drain(reader, 16.1) == [(8, 16), 16, 24]
