@@ -34,6 +34,9 @@ BURST: Final = 2.0
 WORK_PER_SECOND: Final = 600
 """Frames other than coded ones that are acted on in a second, which may cost a fraction of a millisecond each; a lively call sends 300."""
 
+SHORT_QUEUE: Final = 0.06
+"""Seconds of queue from which a path that has fallen silent is taken for a slow one, rather than a dead one that speech is to find soon."""
+
 REPAIR_WORK: Final = 4
 """What a repair counts for among them."""
 
@@ -198,7 +201,7 @@ class Link:
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
         starved = plan.paused and planner.estimator.state is RateState.STARVED
-        speech = starved and any(len(sender.queue) for sender in self._tracks.senders.values())
+        speech = starved and planner.estimator.path.delay.standing < SHORT_QUEUE and any(len(sender.queue) for sender in self._tracks.senders.values())
         knocks = self._knocks.due(now, silent=starved, speech=speech)
         if knocks:
             out += self._spoken(now, plan)

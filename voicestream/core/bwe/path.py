@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from voicestream.core.bwe.blackout import Blackouts
 from voicestream.core.bwe.busy import BusyRate
 from voicestream.core.bwe.delay import QueueDelay
 from voicestream.core.bwe.delivery import DeliveryRate
@@ -42,7 +43,7 @@ class PathView:
         busy: What the link carries while ours has to wait.
         delay: The queue.
         delivery: What arrives.
-        losses: What does not.
+        losses: What does not, but for short breaks.
         own_losses: The path's own: without those reported while a queue stood, which drops what it has no room for.
         pairs: What pairs tell.
         first_at: When the first datagram left; None before.
@@ -52,8 +53,8 @@ class PathView:
     """
 
     __slots__ = (
-        "_asked_at", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay", "delivery", "first_at", "losses", "own_losses",
-        "pairs", "sent_bps", "told_to", "waiting_since",
+        "_asked_at", "_blackouts", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay", "delivery", "first_at", "losses",
+        "own_losses", "pairs", "sent_bps", "told_to", "waiting_since",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -69,6 +70,7 @@ class PathView:
         self.waiting_since: float | None = None
         self._sent_at: float | None = None
         self._asked_at = 0.0
+        self._blackouts = Blackouts()
         self._queued_at = -QUEUE_MEMORY
         self._under_way: deque[tuple[float, int]] = deque(maxlen=MOST_UNDER_WAY)  # (sent at, bytes)
         self._slowest: float | None = None  # rate with which the base was corrected
@@ -107,10 +109,11 @@ class PathView:
                 self._measure(sample, now)
             self.busy.add(sample, None if second else sample.delay - self.delay.base)
         self.delivery.lost(lost)
-        self.losses.told(now, len(samples), tuple(lost))
         if max(self.delay.standing, self.delay.newest) >= QUEUE_DROPS:
             self._queued_at = now
-        if now - self._queued_at > QUEUE_MEMORY:
+        queued, heeded = now - self._queued_at <= QUEUE_MEMORY, self._blackouts.beyond(now, samples, lost)
+        self.losses.told(now, len(samples), tuple(lost) if queued else heeded)
+        if not queued:
             self.own_losses.told(now, len(samples), tuple(lost))
         if samples:
             self.told_to = max(self.told_to, samples[-1].sent_at)
