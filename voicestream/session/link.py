@@ -35,7 +35,7 @@ WORK_PER_SECOND: Final = 600
 """Frames other than coded ones that are acted on in a second, which may cost a fraction of a millisecond each; a lively call sends 300."""
 
 SHORT_QUEUE: Final = 0.06
-"""Seconds of queue from which a path that has fallen silent is taken for a slow one, rather than a dead one that speech is to find soon."""
+"""Seconds of queue from which a path that has fallen silent is taken for a slow one; a dead one is asked more often, with speech."""
 
 REPAIR_WORK: Final = 4
 """What a repair counts for among them."""
