@@ -201,7 +201,8 @@ class Link:
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
         starved = plan.paused and planner.estimator.state is RateState.STARVED
-        speech = starved and planner.estimator.path.delay.standing < SHORT_QUEUE and any(len(sender.queue) for sender in self._tracks.senders.values())
+        clear = starved and planner.estimator.path.delay.standing < SHORT_QUEUE
+        speech = clear and any(len(sender.queue) for sender in self._tracks.senders.values())
         knocks = self._knocks.due(now, silent=starved, speech=speech)
         if knocks:
             out += self._spoken(now, plan)
