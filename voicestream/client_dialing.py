@@ -22,6 +22,7 @@ from voicestream.observe import Traces
 from voicestream.quic.aio import ClientTransport
 from voicestream.quic.configuration import ClientTls
 from voicestream.quic.endpoint import Connection
+from voicestream.quic.tickets import CallTickets
 from voicestream.session import ClientSession
 from voicestream.uri import CallUri
 
@@ -42,6 +43,7 @@ class Dialing:
         resume: Take the session up again when its path is lost.
         replay_ms: How much of what was received before a break is wanted once more.
         resume_timeout: Seconds without a path after which the call is given up; None for what the server grants.
+        early_resume: Ask for it with the first packet (0-RTT), where the server has given a ticket.
         traces: Where a trace of the call goes, if one is wanted.
         others: Servers that share sessions with the one that is called.
     """
@@ -55,6 +57,7 @@ class Dialing:
     resume: bool = True
     replay_ms: int = 0
     resume_timeout: float | None = None
+    early_resume: bool = True
     traces: Traces | None = None
     others: tuple[CallUri, ...] = ()
 
@@ -66,7 +69,7 @@ class Dialing:
         if self.resume_timeout is not None and not 0 < self.resume_timeout <= 300:
             raise ValueError(f"resume_timeout must be more than 0 and at most 300, not {self.resume_timeout}")
 
-    def redial(self) -> Redial:
+    def redial(self, tickets: CallTickets | None) -> Redial:
         """How a lost path is replaced."""
         return Redial(
             host=self.target.host,
@@ -78,6 +81,7 @@ class Dialing:
             replay_ms=self.replay_ms,
             timeout=self.resume_timeout,
             others=self.others,
+            tickets=tickets,
         )
 
 
@@ -135,7 +139,8 @@ async def _dial(dialing: Dialing, moves: Moves) -> Call:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + dialing.open_timeout
     loaded = preload()
-    transport = await moves.until(lambda: _transport(dialing, deadline - loop.time()), ClientTransport.abort)
+    tickets = CallTickets() if dialing.resume and dialing.early_resume else None
+    transport = await moves.until(lambda: _transport(dialing, deadline - loop.time(), tickets), ClientTransport.abort)
     answer = _Answer(dialing, transport)
     try:
         transport.on_activity = answer.pump
@@ -152,10 +157,10 @@ async def _dial(dialing: Dialing, moves: Moves) -> Call:
     if isinstance(word, ConnectError):
         transport.abort()
         raise word
-    return _open(dialing, answer, word, transport)
+    return _open(dialing.redial(tickets), dialing, answer, word, transport)
 
 
-async def _transport(dialing: Dialing, seconds: float) -> ClientTransport:
+async def _transport(dialing: Dialing, seconds: float, tickets: CallTickets | None) -> ClientTransport:
     """One attempt, with a session of its own: one that was given up may have begun to call."""
     target, options = dialing.target, dialing.options
     session = ClientSession(
@@ -169,12 +174,13 @@ async def _transport(dialing: Dialing, seconds: float) -> ClientTransport:
         limits=options.session.limits,
         route_token=dialing.route_token,
         open_timeout=max(0.001, seconds),
+        tickets=tickets,
     )
 
 
-def _open(dialing: Dialing, answer: _Answer, word: Accepted, transport: ClientTransport) -> Call:
+def _open(redial: Redial, dialing: Dialing, answer: _Answer, word: Accepted, transport: ClientTransport) -> Call:
     assert answer.parts is not None  # made before the word was passed on
-    Keeper(dialing.redial(), answer.link, answer.parts, answer.ending, transport).begin()
+    Keeper(redial, answer.link, answer.parts, answer.ending, transport).begin()
     info = CallInfo(
         authority=dialing.target.authority,
         path=dialing.target.path,

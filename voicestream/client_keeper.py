@@ -20,6 +20,7 @@ from voicestream.errors import ConnectError
 from voicestream.quic.aio import ClientTransport
 from voicestream.quic.configuration import ClientTls
 from voicestream.quic.path_keeper import LOOK_INTERVAL, PathKeeper, Step
+from voicestream.quic.tickets import CallTickets
 from voicestream.quic.vacancy import Vacant
 from voicestream.session import ClientSession
 from voicestream.uri import CallUri, parse_uri
@@ -46,6 +47,7 @@ class Redial:
         replay_ms: How much of what was received before is wanted once more then.
         timeout: Seconds without a path after which the call is given up; None for what the server grants.
         others: Servers that share sessions with this one, asked in turn.
+        tickets: With which a server takes the request to resume before the handshake is complete; None to do without.
     """
 
     host: str
@@ -57,6 +59,7 @@ class Redial:
     replay_ms: int
     timeout: float | None
     others: tuple[CallUri, ...] = ()
+    tickets: CallTickets | None = field(default=None, repr=False)
 
     def at(self, target: CallUri, route_token: bytes | None = None) -> Redial:
         """The same at another server, whose certificate is to be for its own name."""
@@ -119,6 +122,8 @@ class Keeper:
     async def _move(self, local_address: str | None) -> None:
         """Go on from a new socket, and dial at once where the path is lost already."""
         transport = self._transport
+        if self._redial.tickets is not None:
+            self._redial.tickets.network_changed()
         try:
             await transport.rebind(local_address)
         except OSError as error:
@@ -236,6 +241,7 @@ class Keeper:
                 route_token=redial.route_token,
                 open_timeout=ATTEMPT_TIME,
                 lock=self._transport.lock,
+                tickets=redial.tickets,
             )
         except OSError as exc:
             raise ConnectError(str(exc)) from exc

@@ -162,6 +162,8 @@ class serve:
             keys. They resume their sessions there while this one still runs.
         next_route_token: First connection id of their dials there, 8 to 20 bytes: behind a relay that routes by connection ids it
             names the server. Without `next_uri` the clients dial the address again that they have called.
+        early_resume: Take a request to resume with a client's first packet (0-RTT), once for each connection that it had, where the
+            session has no living path. `authenticate` is asked then before the client has proved that it lives at its address.
         metadata: Bytes that clients get when `authenticate` returns None, at most 4096.
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         drain_timeout: Seconds that handlers get when the server closes.
@@ -201,6 +203,7 @@ class serve:
         resume_keys: Sequence[bytes] = (),
         next_uri: str | None = None,
         next_route_token: bytes | None = None,
+        early_resume: bool = True,
         metadata: str | bytes = b"",
         finish_timeout: float = 5.0,
         drain_timeout: float = 10.0,
@@ -223,13 +226,12 @@ class serve:
             limits=limits,
             retain_s=retain_s,
             session_lifetime_s=session_lifetime_s,
-            metadata=metadata,
-            observer=observer,
-        )
+            metadata=metadata, observer=observer,
+        )  # fmt: skip
         self._rules = Rules(
             handler=handler, authenticate=authenticate, options=options, finish_timeout=finish_timeout,
             next_uri=None if next_uri is None else str(parse_uri(next_uri)), next_route_token=_route(next_route_token),
-            shares=store is not None,
+            early_resume=early_resume, shares=store is not None,
         )  # fmt: skip
         self._keys = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)])
         self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))

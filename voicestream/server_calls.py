@@ -19,6 +19,7 @@ from voicestream.observe import Traces
 from voicestream.quic.aio import Link, ServerTransport
 from voicestream.quic.configuration import ServerTls
 from voicestream.quic.session_homes import SessionHomes
+from voicestream.quic.tickets import ServerTickets
 from voicestream.server_admission import Admission
 from voicestream.server_reception import Reception
 from voicestream.server_rules import SHUTTING_DOWN, Rules
@@ -93,10 +94,11 @@ class ServerCalls:
 
     async def listen(self, host: str, port: int, tls: ServerTls) -> None:
         """Begin to take calls; see `voicestream.server.serve`."""
-        limits = self._rules.options.session.limits
+        session = self._rules.options.session
+        tickets = ServerTickets(session.session_lifetime_s) if self._rules.early_resume else None
         try:
             self._transport = await ServerTransport.listen(
-                host, port, tls=tls, new_session=self._new_session, on_connection=self._welcome, limits=limits
+                host, port, tls=tls, new_session=self._new_session, on_connection=self._welcome, limits=session.limits, tickets=tickets
             )
         except OSError as error:
             if error.filename is not None or error.strerror is None:
@@ -258,6 +260,14 @@ class ServerCalls:
     def has(self, session_id: bytes) -> bool:
         """See `Sessions`."""
         return self._homes.find(session_id) is not None
+
+    def waits(self, session_id: bytes) -> bool:
+        """See `Sessions`."""
+        return self._homes.waits(session_id, ServerTransport.clock())
+
+    async def wait_up(self, link: CallLink) -> None:
+        """See `Sessions`."""
+        await self._links[link].wait_up()
 
     async def resume(self, event: ResumeReceived, link: CallLink, *, identity: bytes, terms: Admission) -> None:
         """See `Sessions`."""

@@ -56,6 +56,16 @@ class Sessions(Protocol):
     def has(self, session_id: bytes) -> bool:
         """Whether a living session has this name."""
 
+    def waits(self, session_id: bytes) -> bool:
+        """Whether that session is here and without a path: it may be moved before the handshake is complete; see `SessionHomes.waits`."""
+
+    async def wait_up(self, link: CallLink) -> None:
+        """Wait until the handshake on this connection is complete.
+
+        Raises:
+            StateError: The connection is over before.
+        """
+
     async def resume(self, event: ResumeReceived, link: CallLink, *, identity: bytes, terms: Admission) -> None:
         """Move the session that is asked for to this connection, be it ours or another server's.
 
@@ -206,6 +216,8 @@ class Reception:
         hello = HelloReceived(authority=event.authority, path=event.path, token=event.token, metadata=b"")
         verdict = await self._verdict(hello, resumes=self._sessions.has(event.session_id))
         try:
+            if isinstance(verdict, RejectedError) or not self._sessions.waits(event.session_id):
+                await self._sessions.wait_up(self._link)  # VS-11.5-5
             if isinstance(verdict, RejectedError):
                 self._reject(verdict, resumption=True)
             else:

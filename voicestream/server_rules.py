@@ -34,6 +34,7 @@ class Rules:
         finish_timeout: Seconds that a client gets to play what was sent when the handler has returned.
         next_uri: Where clients go when the server leaves; None if they are not told.
         next_route_token: First connection id of their dials there, for a relay.
+        early_resume: A request to resume may come in early data.
         shares: Sessions are in a store: what this server leaves another one may take up.
     """
 
@@ -43,6 +44,7 @@ class Rules:
     finish_timeout: float
     next_uri: str | None = None
     next_route_token: bytes | None = field(default=None, repr=False)
+    early_resume: bool = True
     shares: bool = False
 
     @property

@@ -61,6 +61,37 @@ async def watch(call: voicestream.Call, into: list[voicestream.CallEvent]) -> No
 
 
 
+@pytest.mark.parametrize("wanted_by", ["both", "the client", "the server"])
+async def test_where_the_old_connection_is_gone_a_call_asks_for_its_resumption_with_the_first_packet(serve: Any, wanted_by: str) -> None:
+    # VS-11.3-8
+    heard: dict[str, Any] = {}
+    done = asyncio.Event()
+    limits = voicestream.Limits(idle_timeout=1.0)
+
+    async def handler(call: voicestream.Call) -> None:
+        heard["numbers"], heard["gaps"], _ = await listen(call)
+        done.set()
+
+    async with serve(handler, limits=limits, early_resume=wanted_by != "the client") as loopback, network(loopback) as relay:
+        call = await connect(loopback, relay, limits=limits, early_resume=wanted_by != "the server")
+        events: list[voicestream.CallEvent] = []
+        watcher = asyncio.create_task(watch(call, events))
+        talking = asyncio.create_task(talk(call, 300))
+        await asyncio.sleep(0.5)
+        relay.mute = True
+        await asyncio.sleep(4.0)
+        relay.mute = False
+        await talking
+        await asyncio.wait_for(done.wait(), 20)
+        await call.close()
+        await watcher
+        early = loopback.server._calls._transport.endpoint.stats.early
+        assert (early > 0) is (wanted_by == "both")
+        assert heard["numbers"] == list(range(300))
+        assert heard["gaps"] == 0
+        assert [event.kind for event in events].count("resumed") == 1
+
+
 @pytest.mark.parametrize("replay_ms", [0, 1000])
 async def test_a_call_goes_on_after_three_dead_seconds_with_all_that_was_said(serve: Any, replay_ms: int) -> None:
     at_server: dict[str, Any] = {"events": []}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
+
+from aioquic.tls import SessionTicket
 
 from voicestream.config import Limits
 from voicestream.quic.compat import MAX_PROBE_INTERVAL, VoiceQuic
@@ -10,8 +14,9 @@ from voicestream.quic.configuration import ClientTls, client_configuration, wind
 from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import CLIENT_ID_LENGTH, MAX_ID_LENGTH, random_ids
 from voicestream.quic.streams import SessionPort
+from voicestream.quic.tickets import CallTickets, Place
 from voicestream.quic.vacancy import Pending
-from voicestream.quic.values import Address
+from voicestream.quic.values import Address, TicketDesk
 
 __all__ = ["ClientEndpoint"]
 
@@ -37,6 +42,8 @@ class ClientEndpoint:
         id_length: int = CLIENT_ID_LENGTH,
         server: str | None = None,
         handshake_timeout: float | None = None,
+        tickets: CallTickets | None = None,
+        place: Place = ("", 0),
     ) -> None:
         """Args:
             tls: How the server's certificate is checked.
@@ -47,6 +54,9 @@ class ClientEndpoint:
             id_length: Bytes of this side's connection ids.
             server: What messages call the server; the name in `tls` if None.
             handshake_timeout: Seconds that this attempt gets, if not those of `limits`.
+            tickets: Those of the call. Where one is of this server, the session's request to resume leaves with the first packet. A server
+                that has proved to be the right one adds to them. None are asked for if None.
+            place: Host and port of the server.
 
         Raises:
             OSError: `tls.cafile` cannot be read.
@@ -55,12 +65,16 @@ class ClientEndpoint:
         if route_token is not None and not 8 <= len(route_token) <= MAX_ID_LENGTH:
             raise ValueError(f"route_token must have 8 to {MAX_ID_LENGTH} bytes, not {len(route_token)}")
         limits = limits or Limits()
+        fresh: deque[SessionTicket] = deque(maxlen=1)
+        configuration = client_configuration(tls, limits, id_length=id_length)
+        configuration.session_ticket = None if tickets is None else tickets.show(place)
         quic = VoiceQuic(
-            client_configuration(tls, limits, id_length=id_length),
+            configuration,
             windows=windows_for(limits),
             ids=random_ids(entropy, id_length),
             entropy=entropy,
             first_destination_id=route_token,
+            tickets=None if tickets is None else TicketDesk(fresh.append),
         )
         # A session waits for this connection, and its path may come back at any time.
         if isinstance(session, Pending):
@@ -68,6 +82,8 @@ class ClientEndpoint:
         name = server or tls.server_name
         timeout = limits.handshake_timeout if handshake_timeout is None else handshake_timeout
         self.connection = Connection(quic, session, server=name, pin=tls.pin_bytes, handshake_timeout=timeout)
+        self.connection.tickets = fresh
+        self.connection.on_ticket = None if tickets is None else partial(tickets.keep, place)
 
     def connect(self, addr: Address, now: float) -> None:
         """Begin the handshake; see `Connection.connect`."""

@@ -20,6 +20,7 @@ from voicestream.quic.connection import Connection
 from voicestream.quic.owner import OnActivity, SocketOwner, clock
 from voicestream.quic.sockets import GONE, RefusalProbe, UdpPort, client_socket, host_port, resolve
 from voicestream.quic.streams import SessionPort
+from voicestream.quic.tickets import CallTickets
 from voicestream.quic.values import Address
 
 __all__ = ["ClientTransport"]
@@ -66,6 +67,7 @@ class ClientTransport(SocketOwner):
         open_timeout: float = 10.0,
         on_activity: OnActivity | None = None,
         lock: threading.RLock | None = None,
+        tickets: CallTickets | None = None,
     ) -> ClientTransport:
         """Connect, trying the host's addresses in turn.
 
@@ -80,21 +82,14 @@ class ClientTransport(SocketOwner):
             open_timeout: Seconds for all of it.
             on_activity: See `OnActivity`.
             lock: That of the transport whose session comes here; see `Pending`.
+            tickets: Those of the call: a dial shows the one of this server, and gets others; without, none is asked for.
 
         Raises:
             ConnectError: No address answered as it should.
             OSError, ValueError: `tls.cafile` cannot be used.
         """
-        server = host_port(host, port)
-        deadline = clock() + open_timeout
-        try:
-            async with asyncio.timeout(open_timeout):
-                addresses = await resolve(host, port)
-        except TimeoutError:
-            raise ConnectError(f"the address of {host} could not be found out within {open_timeout:g} s") from None
-        except (OSError, UnicodeError) as exc:
-            why = ": no name server answers" if isinstance(exc, OSError) and exc.errno == socket.EAI_AGAIN else ""
-            raise ConnectError(f"{host} is not a known host{why}") from exc
+        server, deadline = host_port(host, port), clock() + open_timeout
+        addresses = await _addresses(host, port, open_timeout)
         outcome: ClientTransport | ConnectError | None = None
         while addresses:
             family, address = addresses.pop(0)
@@ -102,8 +97,8 @@ class ClientTransport(SocketOwner):
             if addresses:
                 patience = min(patience, NEXT_ADDRESS_AFTER)
             make = partial(
-                ClientEndpoint,
-                tls, session, entropy=entropy, limits=limits, route_token=route_token, server=server, handshake_timeout=patience,
+                ClientEndpoint, tls, session, entropy=entropy, limits=limits, route_token=route_token, server=server,
+                handshake_timeout=patience, tickets=tickets, place=(host, port),
             )  # fmt: skip
             outcome = await cls._try(make, server, on_activity, lock, (family, address))
             if isinstance(outcome, ClientTransport):
@@ -298,3 +293,14 @@ class ClientTransport(SocketOwner):
     def _fire(self, now: float) -> list[Connection]:
         self.connection.handle_timer(now)
         return [self.connection]
+
+
+async def _addresses(host: str, port: int, seconds: float) -> list[tuple[int, Address]]:
+    try:
+        async with asyncio.timeout(seconds):
+            return await resolve(host, port)
+    except TimeoutError:
+        raise ConnectError(f"the address of {host} could not be found out within {seconds:g} s") from None
+    except (OSError, UnicodeError) as exc:
+        why = ": no name server answers" if isinstance(exc, OSError) and exc.errno == socket.EAI_AGAIN else ""
+        raise ConnectError(f"{host} is not a known host{why}") from exc

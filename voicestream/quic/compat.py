@@ -40,7 +40,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from voicestream.quic.compat_windows import NoPacer, WindowedQuic
 from voicestream.quic.congestion import VoiceCongestion
 from voicestream.quic.connection_ids import ConnectionIds
-from voicestream.quic.values import Address, QuicEnd, Windows
+from voicestream.quic.values import Address, QuicEnd, TicketDesk, Windows
 
 __all__ = ["VoiceQuic"]
 
@@ -102,6 +102,7 @@ class VoiceQuic(WindowedQuic):
         first_destination_id: bytes | None = None,
         original_destination_id: bytes | None = None,
         retry_source_id: bytes | None = None,
+        tickets: TicketDesk | None = None,
     ) -> None:
         self._voice_ids = ids
         self._voice_entropy = entropy
@@ -117,7 +118,7 @@ class VoiceQuic(WindowedQuic):
         self.datagrams_oversize = 0
         self.errors = 0
         self.lone_acks = 0
-        super().__init__(configuration, windows, original_destination_id, retry_source_id)
+        super().__init__(configuration, windows, original_destination_id, retry_source_id, tickets)
         self._adopt_ids(first_destination_id)
         self._loss._pacer = NoPacer(max_datagram_size=configuration.max_datagram_size)
         controller = self._loss._cc
@@ -137,6 +138,10 @@ class VoiceQuic(WindowedQuic):
             self._host_cids[0].stateless_reset_token = self._voice_entropy(16)
 
     # What aioquic calls.
+
+    def _connect(self, now: float) -> None:
+        self.say_again(now)  # all that is known of packets is forgotten at a Retry
+        super()._connect(now)
 
     def _replenish_connection_ids(self) -> None:
         while len(self._host_cids) < min(8, self._remote_active_connection_id_limit):
@@ -278,6 +283,8 @@ class VoiceQuic(WindowedQuic):
             # aioquic probes in Handshake packets alone, for which a server that is done has no keys any more. If a NAT has
             # rebound meanwhile, only a 1-RTT packet tells it where to send what confirms the handshake (RFC 9002 section 6.2.4).
             self.send_ping(0)
+        if self._is_client and not self._handshake_complete and self._loss._pto_count > probes:
+            self.say_again(now)
         longest = MAX_PROBE_INTERVAL if self._handshake_confirmed else self.hurries
         if longest is not None and (self._handshake_confirmed or not self._handshake_complete):
             base = self._loss.get_probe_timeout()
@@ -322,26 +329,19 @@ class VoiceQuic(WindowedQuic):
         self.congestion.let_go()
         self._loss._send_probe = lambda: None
 
-    @property
-    def max_datagram_payload(self) -> int:
-        """Bytes of the largest datagram that fits in one packet and that the peer takes; 0 if it takes none."""
-        fits = self._max_datagram_size - 1 - len(self._peer_cid.cid) - 2 - 16 - 3
-        return max(min(fits, self.peer_datagram_frame - 3), 0)
+    def say_again(self, now: float) -> None:
+        """Have leave once more what has left before the handshake was complete and was not acknowledged.
 
-    @property
-    def peer_datagram_frame(self) -> int:
-        """Bytes of the largest DATAGRAM frame that the peer takes; 0 if it takes none."""
-        return self._remote_max_datagram_frame_size or 0
+        QUIC asks for it late or, when the server has taken no early data or wants its Retry first, never. What came comes to nothing.
+        """
+        space = self._spaces.get(Epoch.ONE_RTT)
+        if space is not None and space.sent_packets:
+            self._loss._on_packets_lost(congestion_event=False, now=now, packets=tuple(space.sent_packets.values()), space=space)
 
     @property
     def has_begun(self) -> bool:
         """Whether a packet of the peer has been authenticated; on a server, one that begins a handshake."""
         return self._state is not QuicConnectionState.FIRSTFLIGHT and not self._voice_is_stray
-
-    @property
-    def is_open(self) -> bool:
-        """Whether packets are still sent and received other than to say goodbye."""
-        return self._state is QuicConnectionState.CONNECTED or self._state is QuicConnectionState.FIRSTFLIGHT
 
     @property
     def end(self) -> QuicEnd | None:
@@ -357,16 +357,6 @@ class VoiceQuic(WindowedQuic):
         """Number of the newest packet that the peer has acknowledged since the handshake; 0 before there is one."""
         space = self._spaces.get(Epoch.ONE_RTT)
         return 0 if space is None else space.largest_acked_packet
-
-    @property
-    def next_number(self) -> int:
-        """Number of the next packet."""
-        return self._packet_number
-
-    @property
-    def close_is_due(self) -> bool:
-        """Whether the next `packets_to_send` gives the CONNECTION_CLOSE."""
-        return self._close_pending
 
     @property
     def rtt(self) -> float | None:

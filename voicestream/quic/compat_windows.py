@@ -28,7 +28,7 @@ from aioquic.quic.recovery import QuicPacketPacer, QuicPacketSpace
 from aioquic.quic.stream import QuicStream
 from aioquic.tls import Epoch
 
-from voicestream.quic.values import Windows
+from voicestream.quic.values import TicketDesk, Windows
 
 __all__ = ["NoPacer", "WindowedQuic"]
 
@@ -47,8 +47,9 @@ class WindowedQuic(QuicConnection):
     """A QUIC connection with bounded windows."""
 
     def __init__(
-        self, configuration: QuicConfiguration, windows: Windows, original_destination_id: bytes | None, retry_source_id: bytes | None
-    ) -> None:
+        self, configuration: QuicConfiguration, windows: Windows, original_destination_id: bytes | None, retry_source_id: bytes | None,
+        tickets: TicketDesk | None = None,
+    ) -> None:  # fmt: skip
         self._voice_windows = windows
         self._voice_delivered = 0
         self._voice_ids_told = False
@@ -56,6 +57,8 @@ class WindowedQuic(QuicConnection):
             configuration=configuration,
             original_destination_connection_id=original_destination_id,
             retry_source_connection_id=retry_source_id,
+            session_ticket_fetcher=None if tickets is None else tickets.fetch,
+            session_ticket_handler=None if tickets is None else tickets.keep,
         )
         self._local_max_streams_bidi.value = self._local_max_streams_bidi.sent = windows.bidirectional_streams
         self._local_max_streams_uni.value = self._local_max_streams_uni.sent = windows.unidirectional_streams
@@ -81,6 +84,20 @@ class WindowedQuic(QuicConnection):
             kept = {name: value for name, value in vars(context).items() if name == "_peer_certificate"}
             vars(context).clear()
             vars(context).update(kept)
+
+    # 0-RTT
+
+    @property
+    def may_speak_early(self) -> bool:
+        """On a client that has begun: whether what is written now travels in 0-RTT packets."""
+        crypto = self._cryptos.get(Epoch.ZERO_RTT)
+        return crypto is not None and crypto.send.is_valid()
+
+    @property
+    def hears_early(self) -> bool:
+        """On a server: whether a ticket was used up for what comes in 0-RTT packets."""
+        context = vars(self).get("tls")
+        return context is not None and bool(context.early_data_accepted)
 
     def _count_delivered(self, news: Iterable[events.QuicEvent]) -> None:
         """Count what a packet has delivered, or given up."""
@@ -181,6 +198,32 @@ class WindowedQuic(QuicConnection):
                 if stream.receiver.starting_offset() + window - stream.max_stream_data_local >= window // 2:
                     return False
         return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether packets are still sent and received other than to say goodbye."""
+        return self._state is QuicConnectionState.CONNECTED or self._state is QuicConnectionState.FIRSTFLIGHT
+
+    @property
+    def next_number(self) -> int:
+        """Number of the next packet."""
+        return self._packet_number
+
+    @property
+    def close_is_due(self) -> bool:
+        """Whether the next `packets_to_send` gives the CONNECTION_CLOSE."""
+        return self._close_pending
+
+    @property
+    def max_datagram_payload(self) -> int:
+        """Bytes of the largest datagram that fits in one packet and that the peer takes; 0 if it takes none."""
+        fits = self._max_datagram_size - 1 - len(self._peer_cid.cid) - 2 - 16 - 3
+        return max(min(fits, self.peer_datagram_frame - 3), 0)
+
+    @property
+    def peer_datagram_frame(self) -> int:
+        """Bytes of the largest DATAGRAM frame that the peer takes; 0 if it takes none."""
+        return self._remote_max_datagram_frame_size or 0
 
     @property
     def streams_are_blocked(self) -> bool:

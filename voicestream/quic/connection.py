@@ -11,19 +11,20 @@ resumed even where one of two packets is lost (specification section 13.2).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from aioquic.quic import events
-from aioquic.quic.packet import QuicErrorCode
-from aioquic.tls import AlertDescription
+from aioquic.tls import SessionTicket
 
-from voicestream.codepoints import ALPN, ErrorCode
-from voicestream.errors import CertificateError, ConnectError, StateError
+from voicestream.codepoints import ErrorCode
+from voicestream.errors import ConnectError, StateError
 from voicestream.events import Closed, Event
 from voicestream.quic.certificates import pin_mismatch
 from voicestream.quic.compat import VoiceQuic
-from voicestream.quic.connection_values import ConnectionStats, Goodbye, stats_of
-from voicestream.quic.endings import closed_of, connect_error_of, no_answer
+from voicestream.quic.connection_values import ConnectionView, Goodbye
+from voicestream.quic.early import EarlyGate
+from voicestream.quic.endings import closed_of, connect_error_of, handshake_fault, no_answer
 from voicestream.quic.streams import CONTROL_STREAM, SessionPort, StreamTable
 from voicestream.quic.vacancy import Hearing, Pending, Vacant
 from voicestream.quic.values import Address
@@ -33,22 +34,22 @@ __all__ = ["Connection"]
 MAX_LINGER: Final = 1.0
 """Seconds that CLOSE is given to be acknowledged, at most."""
 
-MIN_DATAGRAM_FRAME: Final = 1200
-"""Bytes of a DATAGRAM frame that both sides must take."""
-
 BLOCKED_POLL: Final = 0.02
 """Seconds between two looks at a session whose events the peer does not take."""
 
 
-class Connection:
+class Connection(ConnectionView):
     """A QUIC connection with its session; `ClientEndpoint` and `ServerEndpoint` make them.
 
     Attributes:
-        session: The session. `start` is called once the handshake is complete and, on a client, the certificate has been checked.
+        session: The session. `start` is called once the handshake is complete and, on a client, the certificate has been checked; on a
+            server as soon as a request to resume has come in early data.
         connect_error: Why a client's connection did not come about; None while it may, and ever after it did.
         goodbye: What a late packet is answered with, once the connection is over.
         hearing: How long the far end has owed an answer.
         keeps_session: When the path is lost, the session is told so and lives on, instead of ending with the connection.
+        tickets: On a client, the newest ticket that has come, whoever the server is.
+        on_ticket: Called with it when the server is the right one.
     """
 
     def __init__(self, quic: VoiceQuic, session: SessionPort, *, server: str, pin: bytes | None = None, handshake_timeout: float) -> None:
@@ -64,6 +65,9 @@ class Connection:
         self.goodbye: Goodbye | None = None
         self.hearing = Hearing()
         self.keeps_session = False
+        self.on_ticket: Callable[[SessionTicket], None] | None = None
+        self.tickets: deque[SessionTicket] = deque(maxlen=1)
+        self._gate = EarlyGate()
         self._quic = quic
         self._streams = StreamTable(quic, session)
         self._server = server
@@ -97,6 +101,9 @@ class Connection:
             raise StateError("the connection has begun already")
         self._deadline = now + self._timeout
         self._quic.connect(addr, now)
+        if isinstance(self.session, Pending):
+            request = self.session.ask(now) if self._quic.may_speak_early else b""
+            self.session.has_asked = bool(request) and self._quic.offer_stream_data(CONTROL_STREAM, request)
 
     def receive_datagram(self, data: bytes, addr: Address, now: float) -> None:
         """Take one UDP payload."""
@@ -116,8 +123,8 @@ class Connection:
         """Do what is due."""
         self._quic.fire(now)
         if not self._is_up and not self._is_over and self._deadline is not None and now >= self._deadline:
-            self._fail(no_answer(self._server, self._timeout), ErrorCode.HANDSHAKE_TIMEOUT, "the handshake took too long")
-        if self._is_up and not self._is_over:
+            self._fail(now, no_answer(self._server, self._timeout), ErrorCode.HANDSHAKE_TIMEOUT, "the handshake took too long")
+        if self.is_ready and not self._is_over:
             timer = self.session.next_timer()
             if timer is not None and now >= timer:
                 self.session.handle_timer(now)
@@ -127,8 +134,8 @@ class Connection:
         """When `handle_timer` wants to be called, in seconds of the owner's clock; None for never."""
         times = [self._quic.timer()]
         if not self._is_over:
-            times.append(self._session_timer() if self._is_up else self._deadline)
-            times.append(self._linger_until)
+            times.append(self._session_timer() if self.is_ready else None)
+            times += [None if self._is_up else self._deadline, self._linger_until]
         return min((time for time in times if time is not None), default=None)
 
     def _session_timer(self) -> float | None:
@@ -142,7 +149,7 @@ class Connection:
 
     def pump(self, now: float) -> None:
         """Carry what the session has to send into QUIC; `datagrams_to_send` does it by itself."""
-        if not self._is_up or self._is_over or not self._quic.is_open:
+        if not self.is_ready or self._is_over or not self._quic.is_open:
             return
         self._pumped_at = now
         self._streams.push(now)
@@ -207,15 +214,15 @@ class Connection:
         """Close the session, or give up the handshake; `may_resume` tells that it is kept. Nothing if it is over already."""
         if self._is_over:
             return
-        if not self._is_up:
-            self._fail(None, code, reason)
+        if not self.is_ready:
+            self._fail(now, None, code, reason)
         elif not self.session.is_closed:
             self.session.close(now, code, reason, may_resume)
 
     def abort(self, now: float, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
         """Close without waiting for CLOSE to be acknowledged: the next `datagrams_to_send` says goodbye."""
         self.close(now, code, reason)
-        if self._is_up and not self._is_over:
+        if self.is_ready and not self._is_over:
             self.pump(now)
             self._linger_until = now
 
@@ -240,52 +247,6 @@ class Connection:
         """Its socket is closed, or it is over and everybody knows: neither sends nor receives, and keeps nothing alive."""
         self._quic.let_go()
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a packet of the far end has been authenticated."""
-        return self._quic.has_begun
-
-    @property
-    def drain_time(self) -> float:
-        """Seconds after the end during which late packets may come."""
-        return 3 * self._quic.probe_timeout
-
-    @property
-    def is_up(self) -> bool:
-        """Whether the handshake has been completed and the session started."""
-        return self._is_up
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing more can be sent or received by the session."""
-        return self._is_over or self.session.is_closed
-
-    @property
-    def is_terminated(self) -> bool:
-        """Whether QUIC, too, has said its last word; only late packets are answered now."""
-        return not self._quic.is_open or (self._is_over and self.peer_address is None)
-
-    @property
-    def rtt(self) -> float | None:
-        """Smoothed round trip of QUIC in seconds; None before the first sample."""
-        return self._quic.rtt
-
-    @property
-    def peer_address(self) -> Address | None:
-        """Where packets go at present; None before the first."""
-        address: Address | None = self._quic.get_peer_address()
-        return address
-
-    @property
-    def peer_certificate(self) -> bytes | None:
-        """On a client, the DER of the server's certificate once it has come."""
-        return self._quic.peer_certificate
-
-    @property
-    def max_datagram_size(self) -> int:
-        """Bytes of VoiceStream that fit in one QUIC datagram on this connection; 0 before the handshake."""
-        return self._quic.max_datagram_payload
-
     def moved(self, now: float) -> None:
         """This side has changed its network: use another of the peer's connection ids from now on, and ask for an answer at once.
 
@@ -301,10 +262,6 @@ class Connection:
         """Have the next `datagrams_to_send` ask the far end for an answer."""
         self._quic.send_ping(0)
 
-    def stats(self) -> ConnectionStats:
-        """Counters up to now."""
-        return stats_of(self._quic, self._ignored)
-
     def take_id_news(self) -> list[tuple[bytes, bool]]:
         """Connection ids of this side that became valid (True) or were retired by the peer (False) since the last call."""
         news, self._id_news = self._id_news, []
@@ -318,7 +275,9 @@ class Connection:
                 if self._takes_data():
                     self.session.receive_datagram(event.data, now)
             elif isinstance(event, events.StreamDataReceived):
-                if self._takes_data():
+                if event.stream_id == CONTROL_STREAM and self._quic.hears_early and not (self._is_up or self._is_over):
+                    self._take_early(event, now)
+                elif self._takes_data():
                     self._stream_data(event, now)
             elif isinstance(event, events.StreamReset | events.StopSendingReceived):
                 if self._takes_data():
@@ -329,6 +288,8 @@ class Connection:
                 self._id_news.append((event.connection_id, True))
             elif isinstance(event, events.ConnectionIdRetired):
                 self._id_news.append((event.connection_id, False))
+        if self.tickets and self._is_up and self.on_ticket is not None:
+            self.on_ticket(self.tickets.pop())  # VS-11.5-1
         self._notice_end(now)
 
     def _takes_data(self) -> bool:
@@ -336,6 +297,13 @@ class Connection:
             return True
         self._ignored += 1
         return False
+
+    def _take_early(self, event: events.StreamDataReceived, now: float) -> None:
+        """Early data of a client whose handshake is not complete (VS-11.3-9): its first message counts if that is RESUME."""
+        request = self._gate.take(event.data, event.end_stream)
+        if request:
+            self.session.start(now)
+            self.session.receive_control(request, now)
 
     def _stream_data(self, event: events.StreamDataReceived, now: float) -> None:
         if event.stream_id == CONTROL_STREAM:
@@ -352,28 +320,37 @@ class Connection:
             self.session.reset_stream(event.stream_id, now)
 
     def _handshake_completed(self, event: events.HandshakeCompleted, now: float) -> None:
-        alert = QuicErrorCode.CRYPTO_ERROR
-        if event.alpn_protocol != ALPN:  # VS-3.1-1
-            error = ConnectError(f"{self._server} does not speak {ALPN}")
-            self._fail(error, alert + AlertDescription.no_application_protocol, "no common application protocol", transport=True)
-        elif self._quic.peer_datagram_frame < MIN_DATAGRAM_FRAME:  # VS-3.2-1
-            error = ConnectError(f"{self._server} takes no QUIC datagrams of {MIN_DATAGRAM_FRAME} bytes")
-            self._fail(error, ErrorCode.INTERNAL_ERROR, f"DATAGRAM frames (RFC 9221) of {MIN_DATAGRAM_FRAME} bytes are needed")
-        elif (mismatch := pin_mismatch(self._server, self._quic.peer_certificate, self._pin)) is not None:  # VS-3.1-4
-            self._fail(CertificateError(mismatch), alert + AlertDescription.bad_certificate, "not the pinned certificate", transport=True)
+        # A server that knows the secret behind a ticket is the one that gave it, and had the right certificate then.
+        mismatch = None if event.session_resumed else pin_mismatch(self._server, self._quic.peer_certificate, self._pin)
+        fault = handshake_fault(self._server, event.alpn_protocol, self._quic.peer_datagram_frame, mismatch)
+        if fault is not None:
+            self._fail(now, fault.error, fault.code, fault.reason, transport=fault.transport)
         elif not self._is_over:
             self._is_up = True
             if isinstance(self.session, Pending):
+                self._quic.say_again(now)
                 self.adopt(self.session.take_up(now))
-            else:
+                return
+            if not self._gate.is_used:
                 self.session.start(now, self._quic.rtt)
+            data, fin = self._gate.rest()
+            if data or fin:
+                self.session.receive_control(data, now, fin)
 
-    def _fail(self, error: ConnectError | None, code: int, reason: str, *, transport: bool = False) -> None:
+    def _fail(self, now: float, error: ConnectError | None, code: int, reason: str, *, transport: bool = False) -> None:
         """Give up before the session began."""
         self.connect_error = error
         self._is_over = True
-        self._waiting.append(Closed(code=ErrorCode.INTERNAL_ERROR if transport else code, reason=reason, remote=False, may_resume=False))
+        if self._keeps(now):
+            self.abandon()
+        else:
+            shown = ErrorCode.INTERNAL_ERROR if transport else code
+            self._waiting.append(Closed(code=shown, reason=reason, remote=False, may_resume=False))
         self._quic.close_with(code, reason, transport=transport)
+
+    def _keeps(self, now: float) -> bool:
+        """Whether the session goes on without this connection, and knows it."""
+        return self.keeps_session and (self.session.has_left or self.session.path_lost(now))
 
     def _notice_end(self, now: float) -> None:
         """See whether QUIC has ended by itself: by the peer's word, by an error, or in silence."""
@@ -381,7 +358,8 @@ class Connection:
         if end is None or self._is_over:
             return
         self._is_over, closed = True, closed_of(end)
-        if self.keeps_session and (self.session.has_left or (closed.may_resume and self.session.path_lost(now))):
+        # Before the handshake's end nobody knows whose word that was.
+        if (closed.may_resume or not self._is_up or self.session.has_left) and self._keeps(now):
             self.abandon()
             return
         if not self._is_up:

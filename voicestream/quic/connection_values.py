@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.early import EarlyGate
+from voicestream.quic.streams import SessionPort
 from voicestream.quic.values import Address
 
-__all__ = ["ConnectionStats", "Goodbye", "stats_of"]
+__all__ = ["ConnectionStats", "ConnectionView", "Goodbye"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,20 +39,81 @@ class ConnectionStats:
     errors: int
 
 
-def stats_of(quic: VoiceQuic, ignored: int) -> ConnectionStats:
-    """The counters of a connection that has ignored so many UDP payloads."""
-    congestion = quic.congestion
-    return ConnectionStats(
-        rtt=quic.rtt,
-        packets_sent=congestion.packets_sent,
-        packets_lost=congestion.packets_lost,
-        lone_acks_sent=quic.lone_acks,
-        bytes_in_flight=congestion.bytes_in_flight,
-        datagrams_blocked=quic.datagrams_blocked,
-        datagrams_oversize=quic.datagrams_oversize,
-        packets_ignored=ignored,
-        errors=quic.errors,
-    )
+class ConnectionView:
+    """What anybody may know of a connection; `voicestream.quic.connection` has the rest of it."""
+
+    session: SessionPort
+    _gate: EarlyGate
+    _ignored: int
+    _is_over: bool
+    _is_up: bool
+    _quic: VoiceQuic
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a packet of the far end has been authenticated."""
+        return self._quic.has_begun
+
+    @property
+    def drain_time(self) -> float:
+        """Seconds after the end during which late packets may come."""
+        return 3 * self._quic.probe_timeout
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the handshake has been completed and the session started."""
+        return self._is_up
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the session has been started; on a server perhaps by a request to resume that came before the handshake's end."""
+        return self._is_up or self._gate.is_used
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be sent or received by the session."""
+        return self._is_over or self.session.is_closed
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether QUIC, too, has said its last word; only late packets are answered now."""
+        return not self._quic.is_open or (self._is_over and self.peer_address is None)
+
+    @property
+    def rtt(self) -> float | None:
+        """Smoothed round trip of QUIC in seconds; None before the first sample."""
+        return self._quic.rtt
+
+    @property
+    def peer_address(self) -> Address | None:
+        """Where packets go at present; None before the first."""
+        address: Address | None = self._quic.get_peer_address()
+        return address
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """On a client, the DER of the server's certificate once it has come."""
+        return self._quic.peer_certificate
+
+    @property
+    def max_datagram_size(self) -> int:
+        """Bytes of VoiceStream that fit in one QUIC datagram on this connection; 0 before the handshake."""
+        return self._quic.max_datagram_payload
+
+    def stats(self) -> ConnectionStats:
+        """Counters up to now."""
+        quic, congestion = self._quic, self._quic.congestion
+        return ConnectionStats(
+            rtt=quic.rtt,
+            packets_sent=congestion.packets_sent,
+            packets_lost=congestion.packets_lost,
+            lone_acks_sent=quic.lone_acks,
+            bytes_in_flight=congestion.bytes_in_flight,
+            datagrams_blocked=quic.datagrams_blocked,
+            datagrams_oversize=quic.datagrams_oversize,
+            packets_ignored=self._ignored,
+            errors=quic.errors,
+        )
 
 
 class Goodbye:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from aioquic.quic.packet import QuicErrorCode
 from aioquic.tls import AlertDescription
@@ -12,7 +12,10 @@ from voicestream.errors import CertificateError, ConnectError, RejectedError
 from voicestream.events import Closed
 from voicestream.quic.values import QuicEnd
 
-__all__ = ["IDLE_TIMEOUT", "NO_COMMON_VERSION", "closed_of", "connect_error_of", "no_answer"]
+__all__ = ["IDLE_TIMEOUT", "NO_COMMON_VERSION", "Fault", "closed_of", "connect_error_of", "handshake_fault", "no_answer"]
+
+MIN_DATAGRAM_FRAME: Final = 1200
+"""Bytes of a DATAGRAM frame that both sides must take."""
 
 IDLE_TIMEOUT: Final = "Idle timeout"
 NO_COMMON_VERSION: Final = "Could not find a common protocol version"
@@ -28,6 +31,36 @@ CERTIFICATE_ALERTS: Final = frozenset(
         AlertDescription.unknown_ca,
     }
 )
+
+
+class Fault(NamedTuple):
+    """Why a connection whose handshake is complete is not to be used, and what the far end is told; `transport`: as a code of QUIC."""
+
+    error: ConnectError
+    code: int
+    reason: str
+    transport: bool
+
+
+def handshake_fault(server: str, alpn: str | None, datagram_frame: int, mismatch: str | None) -> Fault | None:
+    """What is wrong with a connection, or None.
+
+    Args:
+        server: The server in the user's words.
+        alpn: What was agreed on.
+        datagram_frame: Bytes of the largest DATAGRAM frame that the far end takes.
+        mismatch: How the server's certificate differs from the pinned one.
+    """
+    alert = QuicErrorCode.CRYPTO_ERROR
+    if alpn != ALPN:  # VS-3.1-1
+        error = ConnectError(f"{server} does not speak {ALPN}")
+        return Fault(error, alert + AlertDescription.no_application_protocol, "no common application protocol", True)
+    if datagram_frame < MIN_DATAGRAM_FRAME:  # VS-3.2-1
+        error = ConnectError(f"{server} takes no QUIC datagrams of {MIN_DATAGRAM_FRAME} bytes")
+        return Fault(error, ErrorCode.INTERNAL_ERROR, f"DATAGRAM frames (RFC 9221) of {MIN_DATAGRAM_FRAME} bytes are needed", False)
+    if mismatch is not None:  # VS-3.1-4
+        return Fault(CertificateError(mismatch), alert + AlertDescription.bad_certificate, "not the pinned certificate", True)
+    return None
 
 
 def closed_of(end: QuicEnd) -> Closed:

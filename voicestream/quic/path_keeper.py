@@ -4,9 +4,9 @@ The owner calls `look` every `LOOK_INTERVAL` seconds and does what it says. It d
 place of a session, so that the session moves when the new connection's handshake is complete, and not before: until then the old
 path is listened to.
 
-Nothing travels in 0-RTT. It would save a round trip only where no old connection is left, for it commits the session to the new one with
-its first packet, unanswered (VS-11.3-8); and our server takes what belongs to a session when the handshake is complete, so that a replay
-does nothing (VS-11.3-9).
+Where the client holds a ticket of the server, the request to resume travels with the first packet (0-RTT; VS-11.3-8). The session still
+moves when the handshake is complete, and what the old path brings until then is taken; the request says what was held when it left, so
+some of that comes once more, and is known by its pts.
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ class PathKeeper:
         self._looked_at = 0.0
         self.has_probed = False
 
-    def take_up(self, old: Connection, now: float) -> SessionPort:
-        """The handshake of a new connection is complete: the session leaves `old` for it and asks to be resumed there."""
+    def take_up(self, old: Connection, now: float, *, has_asked: bool = False) -> SessionPort:
+        """The handshake of a new connection is complete: the session leaves `old` for it and asks to be resumed there, if it has not."""
         session = self._session
         if session.is_closed:
             return Vacant()
         session.path_lost(now)
-        session.resume_on_new_connection(now, replay_ms=self._replay_ms)
+        session.resume_on_new_connection(now, replay_ms=self._replay_ms, has_asked=has_asked)
         old.abandon()
         self.watch.moved(now)
         self._left = old
@@ -132,7 +132,12 @@ class PathKeeper:
         is_urgent = self.watch.is_young and (connection.is_closed or self._session.is_detached or is_stale)
         self._awaited += 1
         number = self._awaited
-        return Pending(lambda now: self.take_up(old(), now) if number == self._awaited else Vacant(), is_urgent=is_urgent)
+
+        def take_up(now: float) -> SessionPort:
+            return self.take_up(old(), now, has_asked=pending.has_asked) if number == self._awaited else Vacant()
+
+        pending = Pending(take_up, is_urgent=is_urgent, ask=lambda now: self._session.request(self._replay_ms, now))
+        return pending
 
     def look(self, now: float, connection: Connection, *, error: bool = False) -> list[Step]:
         """Look at the path.

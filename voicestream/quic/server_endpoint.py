@@ -9,14 +9,12 @@ from __future__ import annotations
 import heapq
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from aioquic.quic.packet import QuicErrorCode, QuicProtocolVersion, encode_quic_version_negotiation
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
-from voicestream.core.rate_limit import RateLimit
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.configuration import ServerTls, server_configuration, windows_for
 from voicestream.quic.connection import Connection
@@ -24,17 +22,16 @@ from voicestream.quic.connection_ids import ConnectionIds, random_ids
 from voicestream.quic.connection_values import Goodbye
 from voicestream.quic.doors import Doors, Ticket
 from voicestream.quic.packets import Preamble, encode_initial_close, initial_token, read_preamble
+from voicestream.quic.server_values import EndpointStats, Entry
 from voicestream.quic.streams import SessionPort
-from voicestream.quic.values import Address
+from voicestream.quic.tickets import ServerTickets
+from voicestream.quic.values import Address, TicketDesk
 
 __all__ = ["EndpointStats", "ServerEndpoint"]
 
 VERSIONS: Final = (QuicProtocolVersion.VERSION_1,)
 MIN_INITIAL: Final = 1200
 """Bytes of the smallest UDP payload that may open a connection (RFC 9000 section 14.1)."""
-
-PACKET_BURST: Final = 2.0
-"""Seconds' worth of packets that a connection may bring at once."""
 
 MAX_REPLIES: Final = 256
 MAX_GOODBYES: Final = 16384
@@ -43,44 +40,6 @@ LOST_EVERY: Final = 0.25
 
 MAX_RETIRED: Final = 8
 """Connection ids of one connection that are remembered after the peer has retired them."""
-
-
-@dataclass(slots=True)
-class EndpointStats:
-    """Counters of a server's endpoint.
-
-    Attributes:
-        accepted: Connections begun.
-        refused: Connections refused because of a limit.
-        ignored: Packets for nobody: unknown, malformed, too small.
-        negotiated: Version Negotiation packets sent.
-        retried: Retry packets sent.
-        late: Packets for connections that are over.
-        unread: Packets that were dropped because their connection brought too many.
-    """
-
-    accepted: int = 0
-    refused: int = 0
-    ignored: int = 0
-    negotiated: int = 0
-    retried: int = 0
-    late: int = 0
-    unread: int = 0
-
-
-class _Entry:
-    """What the endpoint remembers of one connection beside it."""
-
-    __slots__ = ("host", "ids", "is_guest", "packets", "retired", "timer", "was_offered")
-
-    def __init__(self, host: object, limits: Limits) -> None:
-        self.host = host
-        self.packets = RateLimit(limits.packets_per_second, PACKET_BURST)
-        self.ids: set[bytes] = set()
-        self.retired: deque[bytes] = deque()
-        self.timer: float | None = None
-        self.was_offered = False
-        self.is_guest = True  # no session has been accepted on it yet
 
 
 class ServerEndpoint:
@@ -99,6 +58,7 @@ class ServerEndpoint:
         limits: Limits | None = None,
         ids: ConnectionIds | None = None,
         retry: bool = False,
+        tickets: ServerTickets | None = None,
     ) -> None:
         """Args:
             tls: The certificate.
@@ -108,6 +68,7 @@ class ServerEndpoint:
             ids: Where connection ids come from; 8 random bytes each if None.
             retry: Have every client prove its address first, at the price of one more round trip. Without, those that come while
                 `Limits.retry_above` handshakes are under way do.
+            tickets: Clients get tickets, with which they can ask for a resumption in early data; none if None.
 
         Raises:
             OSError: A file in `tls` cannot be read.
@@ -120,7 +81,7 @@ class ServerEndpoint:
         self._new_session = new_session
         self._configuration = server_configuration(tls, self._limits, id_length=self._ids.length)
         self._doors = Doors(self._limits, always=retry)
-        self._entries: dict[Connection, _Entry] = {}
+        self._entries: dict[Connection, Entry] = {}
         self._routes: dict[bytes, Connection] = {}
         self._hosts: Counter[object] = Counter()
         self._goodbyes: OrderedDict[bytes, Goodbye] = OrderedDict()
@@ -131,6 +92,8 @@ class ServerEndpoint:
         self._closing = False
         self._lost: Counter[object] = Counter()
         self._lost_at = float("-inf")
+        self._tickets = tickets
+        self._now = 0.0
 
     # What the network and the clock bring.
 
@@ -140,6 +103,7 @@ class ServerEndpoint:
         Returns:
             The connection that it was for, which is to be flushed; None for a packet that is nobody's or needs a reply at most.
         """
+        self._now = now
         preamble = read_preamble(data, self._ids.length)
         if preamble is None:
             self.stats.ignored += 1
@@ -160,7 +124,7 @@ class ServerEndpoint:
             return connection
         # Nothing in it could be authenticated, or it begins no handshake: not worth a connection, nor an answer.
         self.stats.ignored += 1
-        self._forget(connection)
+        self._forget(connection, now)
         return None
 
     def handle_timer(self, now: float, most: int | None = None) -> list[Connection]:
@@ -231,7 +195,7 @@ class ServerEndpoint:
     # The application's side.
 
     def next_connection(self) -> Connection | None:
-        """A connection whose handshake is complete and that has not been handed out before."""
+        """A connection whose session has been started and that has not been handed out before."""
         return self._new.popleft() if self._new else None
 
     @property
@@ -302,6 +266,9 @@ class ServerEndpoint:
         return self._begin(preamble, ticket, addr)
 
     def _begin(self, preamble: Preamble, ticket: Ticket, addr: Address) -> Connection:
+        tickets, desk = self._tickets, None
+        if tickets is not None:
+            desk = TicketDesk(lambda new: tickets.keep(new, connection), lambda name: tickets.take(name, self._now))
         quic = VoiceQuic(
             self._configuration,
             windows=windows_for(self._limits),
@@ -309,9 +276,10 @@ class ServerEndpoint:
             entropy=self._entropy,
             original_destination_id=ticket.original_id,
             retry_source_id=ticket.retry_source_id,
+            tickets=desk,
         )
         connection = Connection(quic, self._new_session(), server="the server", handshake_timeout=self._limits.handshake_timeout)
-        entry = self._entries[connection] = _Entry(addr[0], self._limits)
+        entry = self._entries[connection] = Entry(addr[0], self._limits)
         self._doors.begun(entry.host)
         for cid in (preamble.destination_id, quic.host_cid):
             entry.ids.add(cid)
@@ -341,9 +309,13 @@ class ServerEndpoint:
                     oldest = entry.retired.popleft()
                     entry.ids.discard(oldest)
                     self._routes.pop(oldest, None)
-        if connection.is_up and not entry.was_offered:
-            self._offer(connection, entry, now)
-        if entry.is_guest and connection.session.is_open:
+        if connection.is_ready and not entry.was_offered:
+            entry.was_offered = True
+            self.stats.early += not connection.is_up
+            self._new.append(connection)
+        if connection.is_up and not entry.is_counted:
+            self._count(connection, entry, now)
+        if entry.is_guest and connection.is_up and connection.session.is_open:
             entry.is_guest = False
             self._doors.ended(entry.host)
         if connection.is_terminated:
@@ -352,10 +324,9 @@ class ServerEndpoint:
         if timer:
             self._set_timer(connection, entry)
 
-    def _offer(self, connection: Connection, entry: _Entry, now: float) -> None:
+    def _count(self, connection: Connection, entry: Entry, now: float) -> None:
         """A handshake is complete, so the client lives at its address: from now on it counts there."""
-        entry.was_offered = True
-        self._new.append(connection)
+        entry.is_counted = True
         self._hosts[entry.host] += 1
         most = self._limits.max_sessions_per_address
         if self._hosts[entry.host] - min(self._lost[entry.host], most) > most:
@@ -363,7 +334,7 @@ class ServerEndpoint:
             self.stats.refused += 1
             connection.close(now, ErrorCode.BUSY, "the server has no room for another call of this address")
 
-    def _set_timer(self, connection: Connection, entry: _Entry) -> None:
+    def _set_timer(self, connection: Connection, entry: Entry) -> None:
         timer = connection.next_timer()
         # Most packets move a timer back: the earlier one is left in the heap, and reads anew when it comes up.
         if timer is not None and (entry.timer is None or timer < entry.timer):
@@ -371,26 +342,28 @@ class ServerEndpoint:
             self._order += 1
             heapq.heappush(self._timers, (timer, self._order, connection))
 
-    def _retire(self, connection: Connection, entry: _Entry, now: float) -> None:
+    def _retire(self, connection: Connection, entry: Entry, now: float) -> None:
         """Let go of a connection that is over; only its ids are kept for a while, so that late packets open no new one."""
         goodbye = connection.goodbye or Goodbye([], now + connection.drain_time)
-        self._forget(connection)
+        self._forget(connection, now)
         for cid in entry.ids:
             self._goodbyes[cid] = goodbye
         while len(self._goodbyes) > MAX_GOODBYES:
             self._goodbyes.popitem(last=False)
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: Connection, now: float) -> None:
         entry = self._entries.pop(connection)
         for cid in entry.ids:
             if self._routes.get(cid) is connection:
                 del self._routes[cid]
         if entry.is_guest:
             self._doors.ended(entry.host)
-        if entry.was_offered:
+        if entry.is_counted:
             self._hosts[entry.host] -= 1
             if not self._hosts[entry.host]:
                 del self._hosts[entry.host]
+        if self._tickets is not None:
+            self._tickets.ended(connection, now)
         connection.let_go()
 
     def close(self, now: float, code: int = ErrorCode.GOING_AWAY, reason: str = "") -> None:

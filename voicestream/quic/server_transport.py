@@ -12,6 +12,7 @@ from typing import Final
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import Limits
+from voicestream.errors import StateError
 from voicestream.quic.configuration import ServerTls
 from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import ConnectionIds
@@ -19,6 +20,7 @@ from voicestream.quic.owner import OnActivity, SocketOwner, clock
 from voicestream.quic.server_endpoint import ServerEndpoint
 from voicestream.quic.sockets import UdpPort, bind_socket, resolve
 from voicestream.quic.streams import SessionPort
+from voicestream.quic.tickets import ServerTickets
 from voicestream.quic.values import Address
 
 __all__ = ["Link", "ServerTransport"]
@@ -49,11 +51,12 @@ class Link:
         on_activity: See `OnActivity`.
     """
 
-    __slots__ = ("_over", "_owner", "connection", "on_activity")
+    __slots__ = ("_over", "_owner", "_up", "connection", "on_activity")
 
     def __init__(self, owner: ServerTransport, connection: Connection) -> None:
         self._owner = owner
         self._over = asyncio.Event()
+        self._up = asyncio.Event()
         self.connection = connection
         self.on_activity: OnActivity | None = None
 
@@ -85,8 +88,24 @@ class Link:
         """Wait until the connection is over."""
         await self._over.wait()
 
+    async def wait_up(self) -> None:
+        """Wait until the handshake is complete.
+
+        Raises:
+            StateError: The connection is over before.
+        """
+        if not self.connection.is_up:
+            await self._up.wait()
+        if not self.connection.is_up:
+            raise StateError("the connection is over")
+
+    def set_up(self) -> None:
+        """The transport says so."""
+        self._up.set()
+
     def set_over(self) -> None:
         """The transport says so."""
+        self._up.set()
         self._over.set()
 
 
@@ -118,6 +137,7 @@ class ServerTransport(SocketOwner):
         entropy: Callable[[int], bytes] = os.urandom,
         ids: ConnectionIds | None = None,
         retry: bool = False,
+        tickets: ServerTickets | None = None,
     ) -> ServerTransport:
         """Listen on all addresses of a host.
 
@@ -127,17 +147,19 @@ class ServerTransport(SocketOwner):
             port: UDP port; 0 takes a free one.
             tls: The certificate.
             new_session: Makes a server session, not started, for each connection.
-            on_connection: Called in the loop's thread for each connection whose handshake is complete.
+            on_connection: Called in the loop's thread for each connection whose session has been started: when the handshake is complete,
+                or a request to resume has come in early data.
             limits: See `ServerEndpoint`, as for the rest.
             entropy: Gives that many random bytes.
             ids: Where connection ids come from.
             retry: Have every client prove its address first.
+            tickets: See `ServerEndpoint`.
 
         Raises:
             OSError: An address is taken or not of this machine, or a file of `tls` cannot be read.
             ValueError: A file of `tls` does not hold what it should.
         """
-        endpoint = ServerEndpoint(tls, new_session, entropy=entropy, limits=limits, ids=ids, retry=retry)
+        endpoint = ServerEndpoint(tls, new_session, entropy=entropy, limits=limits, ids=ids, retry=retry, tickets=tickets)
         transport = cls(endpoint, on_connection)
         await transport.open(_wildcard_socket(port) if host in ("", "::") else await _named_sockets(host, port))
         return transport
@@ -172,7 +194,7 @@ class ServerTransport(SocketOwner):
     def counters(self) -> dict[tuple[str, str], float]:
         """What became of those who came to the door and of packets that no call got, by name of the metric and its label."""
         stats = self.endpoint.stats
-        begun = {name: getattr(stats, name) for name in ("accepted", "refused", "retried", "negotiated")}
+        begun = {name: getattr(stats, name) for name in ("accepted", "early", "refused", "retried", "negotiated")}
         lost = {name: getattr(stats, name) for name in ("ignored", "late", "unread")}
         lost["unsent"] = sum(udp.dropped for udp in self._ports)
         return {("connections", name): n for name, n in begun.items()} | {("packets_dropped", name): n for name, n in lost.items()}
@@ -244,6 +266,8 @@ class ServerTransport(SocketOwner):
 
     def _tell(self, connection: Connection) -> None:
         link = self._links.get(connection)
+        if link is not None and connection.is_up:
+            link.set_up()
         if link is not None and link.on_activity is not None:
             self._call(link.on_activity, connection)
 

@@ -37,6 +37,17 @@ class SessionHomes:
         found = self._homes.get(session_id)
         return None if found is None or found[0].is_closed else found[0]
 
+    def waits(self, session_id: bytes, now: float) -> bool:
+        """Whether this session is here and without a path, as far as can be told.
+
+        Only then may it be moved by a request whose sender's handshake is not complete: a recorded one could take it from a living path
+        otherwise (VS-11.5-5).
+        """
+        session, connection = self._homes.get(session_id, (None, None))
+        if session is None or connection is None or session.is_closed:
+            return False
+        return session.is_detached or connection.is_closed or connection.hearing.is_mute(now)
+
     def bring(self, session: ServerSession, connection: Connection, now: float, *, identity: bytes = b"") -> None:
         """A session that another server had goes on here, on the connection on which its client has asked for it.
 

@@ -108,13 +108,21 @@ class Pending(Vacant):
     Args:
         take_up: Called then with the time; takes the session from where it is, has it ask for its resumption, and returns it.
         is_urgent: There is no other connection on which the return of the path would be noticed.
+        ask: The request itself, for a server that takes it before the handshake is complete. The session stays where it is until then.
+
+    Attributes:
+        has_asked: The request has been written on the connection; `take_up` finds it so.
     """
 
-    __slots__ = ("is_urgent", "take_up")
+    __slots__ = ("ask", "has_asked", "is_urgent", "take_up")
 
-    def __init__(self, take_up: Callable[[float], SessionPort], *, is_urgent: bool = False) -> None:
+    def __init__(
+        self, take_up: Callable[[float], SessionPort], *, is_urgent: bool = False, ask: Callable[[float], bytes] = lambda now: b""
+    ) -> None:
         self.take_up = take_up
         self.is_urgent = is_urgent
+        self.ask = ask
+        self.has_asked = False
 
 
 class Hearing:
@@ -170,6 +178,10 @@ class Hearing:
     def _is_silent(self, now: float) -> bool:
         owes = self.unanswered_since is not None and now - self.unanswered_since >= LOST_AFTER
         return owes or now - self.heard_at >= LONGEST_SILENCE
+
+    def is_mute(self, now: float) -> bool:
+        """Whether nothing comes of the far end any more. One that only does not hear us is not mute: its speech comes here."""
+        return self._is_silent(now) and now - self.heard_at >= LOST_AFTER
 
     def moved(self, now: float, number: int) -> None:
         """This side has another network: no answer to what left before the packet with this number says anything about it."""

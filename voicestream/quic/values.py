@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Address", "QuicEnd", "Windows"]
+from aioquic.tls import SessionTicket
+
+__all__ = ["Address", "QuicEnd", "TicketDesk", "Windows"]
 
 Address = tuple[Any, ...]
 """What the socket layer calls an address: (host, port) or (host, port, flow info, scope id)."""
@@ -45,3 +48,10 @@ class QuicEnd:
     reason: str
     by_peer: bool
     silent: bool
+
+
+class TicketDesk(NamedTuple):
+    """Where the TLS session tickets of a connection go, and on a server come from."""
+
+    keep: Callable[[SessionTicket], None]
+    fetch: Callable[[bytes], SessionTicket | None] | None = None

@@ -17,7 +17,7 @@ from voicestream.session.machine import Grant
 from voicestream.session.negotiation import Destination, check_answer, destination, limit_parameters, peer_limits
 from voicestream.trace import Observer
 from voicestream.wire import messages as wire
-from voicestream.wire.parameters import Parameters
+from voicestream.wire.parameters import Held, Parameters
 
 __all__ = ["ClientSession"]
 
@@ -47,7 +47,7 @@ class ClientSession(Session):
         moving_to: Where it has dialled for that reason. The server that had the session still runs: no refusal is the end.
     """
 
-    __slots__ = ("_hello", "moves", "moving_to", "retry_after", "sent_to")
+    __slots__ = ("_asked", "_hello", "moves", "moving_to", "retry_after", "sent_to")
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class ClientSession(Session):
         observer: Observer | None = None,
     ) -> None:
         super().__init__(config, Role.CLIENT, entropy, observer)
+        self._asked: tuple[Held, ...] = ()
         self.retry_after = 0.0
         self.moves = False
         self.sent_to: Destination | None = None
@@ -92,12 +93,13 @@ class ClientSession(Session):
         if grease is not None:
             self._hub.send(grease, now)
 
-    def resume_on_new_connection(self, now: float, *, replay_ms: int = 0) -> None:
+    def resume_on_new_connection(self, now: float, *, replay_ms: int = 0, has_asked: bool = False) -> None:
         """Ask, on a new connection, to go on with the session: RESUME is ready to be sent. `path_lost` comes first.
 
         Args:
             now: Monotonic seconds.
             replay_ms: How much of what was received before the break is wanted once more, marked as replayed; 0 to 2000.
+            has_asked: What `request` gave has been written on that connection already: the answer is waited for.
 
         Raises:
             StateError: The session is not without a connection.
@@ -105,21 +107,38 @@ class ClientSession(Session):
         """
         if self.state is not State.DETACHED or self._grant is None:
             raise StateError(f"a session that is {self.state.value} cannot be resumed")
+        held = self._asked if has_asked else self._tracks.held(now)
+        self._tracks.expect(held, replay_ms)
+        self._restart(now)
+        self._control.restart()
+        if has_asked:
+            before = self.state
+            self._hub.lifecycle.sent(MessageType.RESUME)
+            self._hub.note_state(before, now)
+        else:
+            self._hub.send(self._resume(self._grant, held, replay_ms), now)
+
+    def request(self, replay_ms: int, now: float) -> bytes:
+        """RESUME as it would be sent now; nothing if there is no session to be resumed. The session stays as it is."""
+        if self._grant is None or self.is_closed:
+            return b""
+        self._asked = self._tracks.held(now)
+        return wire.encode_message(self._resume(self._grant, self._asked, replay_ms))
+
+    def _resume(self, grant: Grant, held: tuple[Held, ...], replay_ms: int) -> wire.Resume:
         said = self._hello.parameters
         parameters = Parameters(
-            session_id=self._grant.session_id,
-            resume_token=self._grant.resume_token,
-            generation=self._grant.generation,
-            held=self._tracks.held(now, replay_ms),
+            session_id=grant.session_id,
+            resume_token=grant.resume_token,
+            generation=grant.generation,
+            held=held,
             next_event=self._events.inbox.next_order,
             replay_ms=replay_ms or None,
             token=said.token,
             authority=said.authority,
             path=said.path,
         )
-        self._restart(now)
-        self._control.restart()
-        self._hub.send(wire.Resume(parameters=parameters), now)
+        return wire.Resume(parameters=parameters)
 
     def _role_handlers(self) -> Mapping[MessageType, Callable[[Any, float], None]]:
         return {

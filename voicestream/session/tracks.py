@@ -255,12 +255,14 @@ class Tracks:
         for receiver in self.receivers.values():
             receiver.delivery.nothing_comes(now)
 
-    def held(self, now: float, replay_ms: int = 0) -> tuple[Held, ...]:
-        """What this end has of the tracks that it receives; `replay_ms` of it are to be sent once more."""
-        held = tuple(receiver.held(now) for receiver in self.receivers.values())
+    def held(self, now: float) -> tuple[Held, ...]:
+        """What this end has of the tracks that it receives."""
+        return tuple(receiver.held(now) for receiver in self.receivers.values())
+
+    def expect(self, held: Iterable[Held], replay_ms: int) -> None:
+        """Of what this end had, the last `replay_ms` are to be sent once more."""
         for one in held:
             self.receivers[one.track].replay.expect(one.next_pts, round(replay_ms / PTS_UNIT_MS))
-        return held
 
     def resumed(self, held: Iterable[Held], replay_ms: int, now: float) -> None:
         """On a new connection: what the far end misses, and what it may not know.

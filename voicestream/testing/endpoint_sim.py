@@ -15,17 +15,17 @@ Times and sizes are the same for the same seed; TLS draws its own random numbers
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from voicestream.config import SessionConfig
-from voicestream.core.resume import TokenSealer
-from voicestream.errors import ProtocolError
-from voicestream.events import Accepted, Closed, Event, HelloReceived, ResumeReceived
-from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, ServerEndpoint, SessionPort
+from voicestream.events import Accepted, Closed, Event
+from voicestream.quic.endpoint import Address, ClientEndpoint, Connection, SessionPort
 from voicestream.quic.path_keeper import PathKeeper
-from voicestream.quic.session_homes import SessionHomes
+from voicestream.quic.tickets import CallTickets, Place
 from voicestream.quic.vacancy import Vacant
-from voicestream.session import ClientSession, ServerSession, Session
+from voicestream.session import ClientSession
 from voicestream.testing.drift import drifting
+from voicestream.testing.endpoint_server import ServerHost, ServerSide
 from voicestream.testing.link import Link
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
@@ -37,6 +37,7 @@ __all__ = ["ClientHost", "EndpointWorld", "ServerHost", "ServerSide"]
 
 IP_UDP_BYTES = 28
 SERVER_ADDRESS: Address = ("192.0.2.1", 4433)
+PLACE: Place = (SERVER_NAME, 4433)
 
 
 class ClientHost(CallSide):
@@ -57,7 +58,8 @@ class ClientHost(CallSide):
         name = f"client{number}"
         session = ClientSession(config, authority=SERVER_NAME, path=f"/{number}", entropy=sim.entropy(name), observer=observer)
         super().__init__(sim, name, session)
-        endpoint = ClientEndpoint(sim_certificate()[2], session, entropy=sim.entropy(f"{name}/quic"), limits=config.limits)
+        self.tickets = CallTickets() if world.early else None
+        endpoint = self._endpoint(session, sim.entropy(f"{name}/quic"), config)
         self.connection: Connection = endpoint.connection
         self.address: Address = (f"198.51.{number // 250}.{number % 250 + 1}", 50000)
         seed = f"{sim.seed}/{name}"
@@ -76,6 +78,9 @@ class ClientHost(CallSide):
             world.sim.at(epoch + at, self.rebind)
         self.connection.connect(SERVER_ADDRESS, sim.now)
         self.flush()
+
+    def _endpoint(self, session: SessionPort, entropy: Callable[[int], bytes], config: SessionConfig) -> ClientEndpoint:
+        return ClientEndpoint(sim_certificate()[2], session, entropy=entropy, limits=config.limits, tickets=self.tickets, place=PLACE)
 
     def rebind(self) -> None:
         """The NAT forgets the flow: the client's packets come from another port, packets to the old one are lost."""
@@ -108,7 +113,7 @@ class ClientHost(CallSide):
             return session
 
         pending.take_up = take_up
-        endpoint = ClientEndpoint(sim_certificate()[2], pending, entropy=entropy, limits=self._config.limits)
+        endpoint = self._endpoint(pending, entropy, self._config)
         self._dialling = endpoint.connection, (self.address[0], self._next_port())
         endpoint.connection.keeps_session = True
         endpoint.connection.connect(SERVER_ADDRESS, self.sim.now)
@@ -184,129 +189,6 @@ class ClientHost(CallSide):
         return found if isinstance(self.connection.session, Vacant) else [(self.connection, self.address), *found]
 
 
-class ServerSide(CallSide):
-    """The server's end of one call.
-
-    Attributes:
-        connection: Its connection.
-    """
-
-    def __init__(self, host: ServerHost, connection: Connection, session: Session, number: int) -> None:
-        super().__init__(host.sim, f"server{number}", session)
-        self.connection = connection
-        self._host = host
-
-    def flush(self) -> None:
-        """Carry away what the connection has to say."""
-        self._host.flush(self.connection)
-
-
-class ServerHost:
-    """The server, as a node of the engine.
-
-    Attributes:
-        endpoint: The real one.
-        sides: Its calls, by number of the client once that has said HELLO.
-        homes: Its sessions.
-        refused: Codes with which resumptions were refused.
-    """
-
-    def __init__(self, world: EndpointWorld, config: SessionConfig, *, retry: bool, resumable: bool) -> None:
-        self.sim = world.sim
-        entropy = self.sim.entropy("server")
-        sealer = TokenSealer(entropy(32))
-        self.endpoint = ServerEndpoint(
-            sim_certificate()[1],
-            lambda: ServerSession(config, sealer=sealer, entropy=entropy),
-            entropy=self.sim.entropy("server/quic"),
-            limits=config.limits,
-            retry=retry,
-        )
-        self.sides: dict[int, ServerSide] = {}
-        self.homes = SessionHomes()
-        self._resumable = resumable
-        self.refused: list[int] = []
-        self._by_connection: dict[Connection, ServerSide] = {}
-        self._world = world
-        self._flushing = False
-
-    def receive(self, data: bytes, address: Address) -> None:
-        """A UDP payload arrives from `address`."""
-        connection = self.endpoint.receive_datagram(data, address, self.sim.now)
-        self.flush(connection)
-
-    def next_timer(self) -> float | None:
-        """The endpoint's timer."""
-        return self.endpoint.next_timer()
-
-    def handle_timer(self, now: float) -> None:
-        """The endpoint's timer is due."""
-        for connection in self.endpoint.handle_timer(now):
-            self.flush(connection)
-
-    def flush(self, connection: Connection | None) -> None:
-        """Carry away what one connection has to say, and what belongs to none."""
-        if self._flushing:
-            return
-        self._flushing = True
-        try:
-            self._flush(connection)
-        finally:
-            self._flushing = False
-        self.sim.update(self)
-
-    def _flush(self, connection: Connection | None) -> None:
-        now, endpoint = self.sim.now, self.endpoint
-        packets = endpoint.replies_to_send()
-        while (new := endpoint.next_connection()) is not None:
-            session = new.session
-            assert isinstance(session, Session)
-            self._by_connection[new] = ServerSide(self, new, session, len(self._by_connection))
-        if connection is not None:
-            while True:
-                event = connection.next_event()
-                if event is None:
-                    packets += endpoint.flush(connection, now)
-                    event = connection.next_event()
-                if event is None:
-                    break
-                side = self._by_connection.get(connection)
-                if side is not None:
-                    self._react(side, event)
-        for data, address in packets:
-            self._world.to_client(data, address)
-
-    def _react(self, side: ServerSide, event: Event) -> None:
-        if isinstance(event, HelloReceived):
-            number = int(event.path.removeprefix("/"))
-            client = self._world.clients[number]
-            side.name = f"server{number}"
-            side.other, client.other = client, side
-            self.sides[number] = side
-            assert isinstance(side.session, ServerSession)
-            side.session.accept(self.sim.now)
-            if self._resumable:
-                self.homes.add(side.connection)
-        elif isinstance(event, ResumeReceived):
-            self._resume(side, event)
-            return
-        side.record(event)
-
-    def _resume(self, fresh: ServerSide, event: ResumeReceived) -> None:
-        """A client wants its session to go on on the connection of `fresh`."""
-        try:
-            before = self.homes.take_over(event.session_id, fresh.connection, self.sim.now)
-        except ProtocolError as error:
-            self.refused.append(error.code)
-            return
-        side = next(one for one in self.sides.values() if one.connection is before)
-        del self._by_connection[before]
-        self._by_connection[fresh.connection] = side
-        side.connection = fresh.connection
-        for data, address in self.endpoint.flush(before, self.sim.now):
-            self._world.to_client(data, address)
-
-
 class EndpointWorld:
     """One server and its clients.
 
@@ -315,6 +197,7 @@ class EndpointWorld:
         config: Of all sessions.
         retry: The server makes each client prove its address.
         resumable: The server keeps sessions whose connection breaks.
+        early: The server gives out tickets, and clients ask for their resumption in early data.
         start: Virtual time at the beginning, in seconds.
 
     Attributes:
@@ -325,13 +208,15 @@ class EndpointWorld:
     """
 
     def __init__(
-        self, *, seed: int = 0, config: SessionConfig | None = None, retry: bool = False, resumable: bool = False, start: float = 1000.0
-    ) -> None:
+        self, *, seed: int = 0, config: SessionConfig | None = None, retry: bool = False, resumable: bool = False, early: bool = False,
+        start: float = 1000.0,
+    ) -> None:  # fmt: skip
         self.sim = Simulation(seed, start=start)
         self.start = start
         self.config = config or SessionConfig()
         self.clients: list[ClientHost] = []
         self.misrouted = 0
+        self.early = early
         self.server = ServerHost(self, self.config, retry=retry, resumable=resumable)
         self._homes: dict[Address, ClientHost] = {}
 
