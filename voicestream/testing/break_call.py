@@ -135,7 +135,7 @@ class _BrokenCall:
         self.plan = plan
         self.config = config
         self.rng = random.Random(f"broken call/{plan.seed}")
-        self.world = EndpointWorld(seed=plan.seed, config=config, resumable=True)
+        self.world = EndpointWorld(seed=plan.seed, config=config, resumable=True, early=True)
         self.client: ClientHost = self.world.client(LinkProfile(delay_ms=plan.delay_ms, loss=plan.loss))
         self.world.open(self.client)
         self.sides: tuple[CallSide, ...] = (self.client, self.world.server.sides[0])
