@@ -166,16 +166,20 @@ async def _transport(dialing: Dialing, seconds: float, tickets: CallTickets | No
     session = ClientSession(
         options.session, authority=target.authority, path=target.path, token=dialing.token, entropy=os.urandom, observer=options.observer
     )
-    return await ClientTransport.dial(
-        target.host,
-        target.port,
-        tls=dialing.tls,
-        session=session,
-        limits=options.session.limits,
-        route_token=dialing.route_token,
-        open_timeout=max(0.001, seconds),
-        tickets=tickets,
-    )
+    try:
+        return await ClientTransport.dial(
+            target.host,
+            target.port,
+            tls=dialing.tls,
+            session=session,
+            limits=options.session.limits,
+            route_token=dialing.route_token,
+            open_timeout=max(0.001, seconds),
+            tickets=tickets,
+        )
+    except BaseException:
+        session.abandon()
+        raise
 
 
 def _open(redial: Redial, dialing: Dialing, answer: _Answer, word: Accepted, transport: ClientTransport) -> Call:

@@ -153,6 +153,9 @@ class Keeper:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks)
+            # What was cancelled remembers where, and there is all of the call.
+            self._dial = None
+            tasks.clear()
             with self._link.locked() as session:
                 carried: object = self._transport.connection.session
                 is_left = session.is_closed and carried is not session

@@ -71,6 +71,7 @@ class Moves:
                 raise
             finally:
                 self._loop = None
+                del task  # its error, which may be on its way, has this frame in its traceback
 
     @staticmethod
     async def _end(task: asyncio.Task[T], leave: Callable[[T], None]) -> None:

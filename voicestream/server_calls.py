@@ -16,6 +16,7 @@ from voicestream.core.resume import TokenSealer
 from voicestream.errors import ProtocolError, RejectedError
 from voicestream.events import ResumeReceived
 from voicestream.observe import Traces
+from voicestream.observe.lag import late_by
 from voicestream.quic.aio import Link, ServerTransport
 from voicestream.quic.configuration import ServerTls
 from voicestream.quic.session_homes import SessionHomes
@@ -145,16 +146,15 @@ class ServerCalls:
     async def _watch(self) -> None:
         """Look at the paths of all calls, again and again."""
         clock, figures = asyncio.get_running_loop().time, self.figures
-        sampled_at = began = clock()
+        sampled_at = clock()
         while True:
-            await asyncio.sleep(LOOK_INTERVAL)
+            late = await late_by(LOOK_INTERVAL)
             if figures.wanted:
-                figures.observe("loop_lag_seconds", clock() - began - LOOK_INTERVAL)
+                figures.observe("loop_lag_seconds", late)
                 if clock() - sampled_at >= SAMPLE_INTERVAL:
                     sampled_at = clock()
                     figures.sample()
             self._look()
-            began = clock()
 
     def _look(self) -> None:
         """A function of its own, so that no name of it keeps the last call alive while none goes on."""

@@ -7,10 +7,10 @@ import asyncio
 from interop.cases.tools import alive, audio_comes, failed, message, number, passed, refusals, refused, takes
 from interop.model import Outcome, Unsupported, case
 from interop.peers.meeting import Met
-from voicestream.codepoints import ALPN, ErrorCode, MessageType
+from voicestream.codepoints import ALPN, ErrorCode, MessageType, ParameterId
 from voicestream.wire import Accept, Hello, encode_parameters
 
-E = ErrorCode
+E, P = ErrorCode, ParameterId
 
 
 @case("VS-3.1-1", title="a connection with another ALPN token only: carries no VoiceStream", roles=("server",), opened=False)
@@ -127,9 +127,41 @@ takes(
 )
 
 
-@case("VS-1.3-1", title="the forms of integers that HELLO or ACCEPT have")
+NUMBERS = (P.MAX_DATAGRAM_SIZE, P.MAX_EVENT_SIZE, P.LOOKAHEAD_MS, P.RETAIN_MS, P.MAX_RATE_BPS, P.GENERATION, P.LIFETIME_MS)
+TRACK_FIELDS = ("Track", "Codec", "Clock Rate", "Channels", "Direction", "Frame Units")
+
+
+def long_forms(opening: bytes) -> list[str]:
+    """The integers of a HELLO or ACCEPT that have more bytes than they need."""
+    found: list[str] = []
+    at = 0
+
+    def take(what: str) -> int:
+        nonlocal at
+        size = 1 << (opening[at] >> 6)
+        value = int.from_bytes(opening[at : at + size], "big") & (1 << 8 * size - 2) - 1
+        at += size
+        if size > len(number(value)):
+            found.append(f"{what} {value} in {size} bytes")
+        return value
+
+    take("Type")
+    length = take("Length")
+    end = at + length
+    take("Version")
+    while at < end:
+        name = take("parameter")
+        size = take(f"Length of parameter 0x{name:02x}")
+        behind = at + size
+        for field in TRACK_FIELDS if name == P.TRACK else ("value",) if name in NUMBERS else ():
+            take(f"{field} of parameter 0x{name:02x}")
+        at = behind
+    return found
+
+
+@case("VS-1.3-1", title="the integers of HELLO or ACCEPT: have the shortest form (a SHOULD)", harmless=True)
 async def short_integers(peer: Met) -> Outcome:
-    answer = peer.hello
-    if not isinstance(answer, Hello | Accept):
+    if not isinstance(peer.hello, Hello | Accept):
         return failed("no HELLO or ACCEPT")
-    return passed("can be read; the bytes are not kept")
+    found = long_forms(peer.opening)
+    return failed("; ".join(found)) if found else passed(f"{len(peer.opening)} bytes")

@@ -16,6 +16,9 @@ __all__ = ["alive", "audio_comes", "failed", "message", "number", "parameter", "
 REACTION: Final = 3.0
 """Seconds within which an error has to end the session. The wire answers in milliseconds; a busy machine does not."""
 
+ASKED_AGAIN: Final = 0.5
+"""Seconds after which a question in a datagram is repeated."""
+
 
 def passed(words: str = "", **measured: float) -> Outcome:
     return Outcome(words=words, measured=measured)
@@ -42,9 +45,12 @@ async def refused(peer: Met, *codes: ErrorCode, harmless: bool = False, timeout:
 
 async def alive(peer: Met, timeout: float = 5.0) -> Outcome:
     """The far end has to go on: it answers a datagram without frames with a report (VS-9.1-1)."""
-    own = peer.say()
-    since = 0
-    found = await peer.first(ReportFrame, timeout, since=since, where=lambda report: (report.newest - own) & 0xFFFF < 0x8000)
+    own, found = peer.say(), None
+    begun = time.monotonic()
+    while found is None and peer.end is None and time.monotonic() - begun < timeout:
+        found = await peer.first(ReportFrame, ASKED_AGAIN, where=lambda report: (report.newest - own) & 0xFFFF < 0x8000)
+        if found is None and peer.end is None:
+            peer.say()  # a datagram may be lost
     if peer.end is not None:
         return Outcome(behaviour=Verdict.FAIL, close=None, words=f"ended the session: {peer.end}")
     if found is None:

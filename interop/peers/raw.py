@@ -97,6 +97,7 @@ class RawPeer(QuicConnectionProtocol):
         pts: Of the next frame of audio.
         losses: Claim in reports that one of so many datagrams did not come; 0 for the truth.
         hello: The far end's first control message.
+        opening: The bytes of the control stream up to its end, and what came with it.
         hand_over: Is given this peer when that has come.
     """
 
@@ -113,6 +114,7 @@ class RawPeer(QuicConnectionProtocol):
         self.pts = 0
         self.losses = 0
         self.hello: Message | None = None
+        self.opening = b""
         self.hand_over: Callable[[RawPeer], None] | None = None
         self._changed = asyncio.Event()
         self._parser = MessageParser()
@@ -167,6 +169,8 @@ class RawPeer(QuicConnectionProtocol):
 
     def _stream(self, stream_id: int, data: bytes, fin: bool) -> None:
         if stream_id == CONTROL:
+            if self.hello is None:
+                self.opening += data
             try:
                 for message in self._parser.feed(data):
                     self._message(message)

@@ -93,12 +93,15 @@ def do_not_hear_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServerSession, "receive_control", receive)
 
 
+REPLACED = pytest.mark.interpreted(reason="a method is replaced that compiled code calls directly")
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (lose_frames_silently, "accounted for"),
+        pytest.param(lose_frames_silently, "accounted for", marks=REPLACED),
         (give_some_twice, "comes after"),
-        (use_media_time_again_after_a_pause, "goes back|comes after|closed by itself|not what was sent"),
+        pytest.param(use_media_time_again_after_a_pause, "goes back|comes after|closed by itself|not what was sent", marks=REPLACED),
         (do_not_hear_the_close, "the client ended with"),
     ],
 )

@@ -246,6 +246,7 @@ class Connection(ConnectionView):
     def let_go(self) -> None:
         """Its socket is closed, or it is over and everybody knows: neither sends nor receives, and keeps nothing alive."""
         self._quic.let_go()
+        self.session.let_go()
 
     def moved(self, now: float) -> None:
         """This side has changed its network: use another of the peer's connection ids from now on, and ask for an answer at once.

@@ -71,6 +71,9 @@ class Vacant:
     def transport_closed(self, now: float, code: int, reason: str = "", *, remote: bool = True) -> None:
         """Nothing ends."""
 
+    def let_go(self) -> None:
+        """Nothing is held."""
+
     def handle_timer(self, now: float) -> None:
         """Nothing is due."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -39,7 +40,7 @@ class Grant:
     lifetime: float
 
 
-class Machine:
+class Machine(abc.ABC):
     """Routes between the parts. A peer that breaks the rules ends the session with a `Closed` event, never with an exception."""
 
     __slots__ = ("_control", "_events", "_grant", "_hub", "_link", "_lost_until", "_planner", "_settings", "_tracks")
@@ -102,6 +103,11 @@ class Machine:
         if self.is_closed:
             self._control.let_go()
             self._link.let_go()
+
+    def abandon(self) -> None:
+        """It is of no use any more, and over without a word to anybody."""
+        self._hub.lifecycle.close()
+        self.let_go()
 
     # What comes in
 
@@ -221,9 +227,9 @@ class Machine:
 
     # Inside
 
+    @abc.abstractmethod
     def _role_handlers(self) -> Mapping[MessageType, Callable[[Any, float], None]]:
         """Handlers of messages that only this role receives."""
-        raise NotImplementedError
 
     def _require_idle(self) -> None:
         if self.state is not State.IDLE:

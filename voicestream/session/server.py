@@ -244,7 +244,7 @@ class ServerSession(Session):
         self.path_lost(now)  # a connection that is still there is superseded
         self._restart(now)
         self._control.restart(fresh._control)
-        fresh._hub.lifecycle.close()
+        fresh.abandon()
         generations.next_token = generations.next_token or self._seal(self._grant.session_id, generations.issued, now)
         self._grant = replace(self._grant, resume_token=generations.next_token, generation=generations.issued)
         parameters = Parameters(
@@ -259,6 +259,12 @@ class ServerSession(Session):
             self._resumed(asked, now)
         except ProtocolError as error:
             self._hub.fail(error, now)
+
+    def let_go(self) -> None:
+        """See `Machine.let_go`; one on which nobody has called is over as well."""
+        if self.state is State.IDLE:
+            self.abandon()
+        super().let_go()
 
     def _seal(self, session_id: bytes, generation: int, now: float) -> bytes:
         expires_at = self._expires_at

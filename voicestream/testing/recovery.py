@@ -8,15 +8,12 @@ Whole sessions without QUIC; one side speaks by its plan, the other plays. Frame
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from voicestream.config import SessionConfig
-from voicestream.core.allocator import Allocator
-from voicestream.core.recovery.choice import Choice
 from voicestream.events import PlanChanged
 from voicestream.media import SourceKind
 from voicestream.testing.device import SimulatedDevice
@@ -24,22 +21,13 @@ from voicestream.testing.loss import BurstLoss
 from voicestream.testing.measure import Samples
 from voicestream.testing.profile import LinkProfile
 from voicestream.testing.session_sim import SessionCall
-from voicestream.testing.tap import TappedPlayout
+from voicestream.testing.tap import RetransmissionsOnly, TappedPlayout
 
 __all__ = ["Outcome", "main", "measure"]
 
 RTTS_MS = (20, 60, 120, 200)
 LOSSES = (0.01, 0.05, 0.10)
 BURST = 3.0
-
-
-class _RetransmissionsOnly(Allocator):
-    """Plans without repairs and copies, to compare with."""
-
-    __slots__ = ()
-
-    def _protect(self, choice: Choice) -> None:
-        super()._protect(dataclasses.replace(choice, repair_interval=0, copy_bps=0, concealed=0.0))
 
 
 @dataclass(kw_only=True)
@@ -88,7 +76,7 @@ def measure(
         call = SessionCall(profile, seed=seed)
         session = call.client.session
         if bare:
-            session._planner.allocator = _RetransmissionsOnly(SessionConfig())
+            session._planner.allocator = RetransmissionsOnly(SessionConfig())
         call.open()
         tap, server = TappedPlayout(), call.server
         server.session.receivers[0].attach_playout(tap)

@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import logging
+import math
 import random
 import sys
 import tempfile
@@ -73,12 +74,12 @@ class Findings:
         return rise * 3600 / calls, error * 3600 / calls
 
     def lag_p99(self) -> float:
-        """Seconds that the loop was late, of 99 in 100 times at most."""
-        left = self.lags.total() * 99 // 100
+        """Seconds that the loop was late, of 99 in 100 times at most; see `Samples.percentile`."""
+        left = math.ceil(self.lags.total() * 0.99)
         for lag, times in sorted(self.lags.items()):
-            if left < times:
-                return lag / 10_000
             left -= times
+            if left <= 0:
+                return lag / 10_000
         return 0.0
 
     def faults(self, calls: int, seconds: float) -> list[str]:

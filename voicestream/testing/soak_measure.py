@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-__all__ = ["KEPT", "Gauge", "left_over", "slope"]
+from voicestream.observe.lag import late_by
 
-TICK_S: Final = 0.05
+__all__ = ["KEPT", "Gauge", "left_over", "slope"]
 
 KEPT: Final = ("Call", "CallParts", "Connection", "ClientSession", "ServerSession", "Reception", "CallLink", "Playout", "Player", "Capture")
 """Classes of which none may be left when all calls are over."""
@@ -91,8 +91,5 @@ class Gauge:
         await asyncio.wait([self._task])
 
     async def _watch(self) -> None:
-        clock = asyncio.get_running_loop().time
         while True:
-            began = clock()
-            await asyncio.sleep(TICK_S)
-            self.lags.append(max(0.0, clock() - began - TICK_S))
+            self.lags.append(await late_by())

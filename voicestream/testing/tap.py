@@ -1,16 +1,23 @@
-"""A playout that notes by which ways each frame came, and what so became of the frames that were lost."""
+"""Parts of a call that are put in place of others to find out what recovery does.
+
+What is here derives from what can be compiled, and is compiled with it: a class of Python cannot be derived from a compiled one.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+
 from voicestream.config import PlayoutConfig
+from voicestream.core.allocator import Allocator
 from voicestream.core.playout import Conceal, Decision, Playout
+from voicestream.core.recovery.choice import Choice
 from voicestream.media import MediaFrame, SourceKind
 
-__all__ = ["TappedPlayout"]
+__all__ = ["RetransmissionsOnly", "TappedPlayout"]
 
 
 class TappedPlayout(Playout):
-    """Takes notes.
+    """A playout that notes by which ways each frame came, and what so became of the frames that were lost.
 
     Attributes:
         came: (time, by which way) of every arrival, by pts.
@@ -33,3 +40,12 @@ class TappedPlayout(Playout):
         """See `Playout.insert`."""
         self.came.setdefault(frame.pts, []).append((now, kind))
         super().insert(frame, now, kind=kind, send_time=send_time)
+
+
+class RetransmissionsOnly(Allocator):
+    """Plans without repairs and copies, to compare with."""
+
+    __slots__ = ()
+
+    def _protect(self, choice: Choice) -> None:
+        super()._protect(dataclasses.replace(choice, repair_interval=0, copy_bps=0, concealed=0.0))

@@ -10,9 +10,11 @@ import time
 from types import FrameType
 from typing import Any
 
+from voicestream.observe.lag import late_by
+from voicestream.testing.measure import Samples
+
 __all__ = ["Gauge", "Shares", "obey"]
 
-LAG_STEP_S = 0.02
 SAMPLE_S = 0.002
 """CPU seconds between two samples of the profile."""
 
@@ -69,7 +71,7 @@ class Gauge:
 
     def __init__(self) -> None:
         self.frames_in = self.frames_out = 0
-        self._lags: list[float] = []
+        self._lags = Samples()
         self._task: asyncio.Task[None] | None = None
         self._shares: Shares | None = None
         self._began = (0.0, 0.0, 0, 0)
@@ -87,23 +89,20 @@ class Gauge:
         cpu, wall, came, went = self._began
         cpu, wall = time.process_time() - cpu, time.monotonic() - wall
         shares = self._shares.stop() if self._shares else None
-        lags = sorted(self._lags) or [0.0]
         if self._task is not None:
             self._task.cancel()
         return {
             "cpu_percent": 100 * cpu / wall,
             "frames_in_per_s": (self.frames_in - came) / wall,
             "frames_out_per_s": (self.frames_out - went) / wall,
-            "lag_ms_p50": 1e3 * lags[len(lags) // 2],
-            "lag_ms_p99": 1e3 * lags[int(0.99 * (len(lags) - 1))],
+            "lag_ms_p50": 1e3 * self._lags.median,
+            "lag_ms_p99": 1e3 * self._lags.percentile(99),
             "shares": shares,
         }
 
     async def _watch(self) -> None:
         while True:
-            due = time.monotonic() + LAG_STEP_S
-            await asyncio.sleep(LAG_STEP_S)
-            self._lags.append(time.monotonic() - due)
+            self._lags.add(await late_by())
 
 
 async def obey(gauge: Gauge) -> None:

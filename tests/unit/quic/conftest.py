@@ -114,6 +114,9 @@ class FakeSession:
         self.out_streams.clear()
         return taken
 
+    def let_go(self) -> None:
+        pass
+
     def streams_to_stop(self) -> list[tuple[int, int]]:
         taken, self.out_stops = self.out_stops, []
         return taken
