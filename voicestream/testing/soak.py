@@ -49,27 +49,28 @@ class Findings:
 
     Attributes:
         name: Which.
-        points: Time and RSS, in seconds and MB, one a second. Nothing else of a look is kept: the record must not be what grows.
+        points: Time in seconds, RSS in MB and thousands of blocks that Python has in use, one of each a second. Nothing else of a look is
+            kept: the record must not be what grows. RSS does not come down from a peak; blocks do, and tell growth from that.
         lags: How often the loop was late by so many tenths of a millisecond.
         before: The look before the first call.
         after: The look after the last one.
     """
 
     name: str
-    points: tuple[array[float], array[float]] = field(default_factory=lambda: (array("d"), array("d")))
+    points: tuple[array[float], array[float], array[float]] = field(default_factory=lambda: (array("d"), array("d"), array("d")))
     lags: Counter[int] = field(default_factory=Counter)
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
 
     def note(self, look: dict[str, Any]) -> None:
         """Another second has passed."""
-        for column, value in zip(self.points, (look["at"], look["rss"] / 1e6), strict=True):
+        for column, value in zip(self.points, (look["at"], look["rss"] / 1e6, look["blocks"] / 1e3), strict=True):
             column.append(value)
         self.lags.update(round(lag * 10_000) for lag in look["lags"])
 
-    def growth(self, calls: int) -> tuple[float, float]:
-        """MB an hour a call after the first third, and its standard error."""
-        points = list(zip(*self.points, strict=True))
+    def growth(self, calls: int, column: int = 1) -> tuple[float, float]:
+        """MB (of column 2 thousands of blocks) an hour a call after the first third, and its standard error."""
+        points = list(zip(self.points[0], self.points[column], strict=True))
         rise, error = slope(points[len(points) // 3 :])
         return rise * 3600 / calls, error * 3600 / calls
 
@@ -98,11 +99,14 @@ class Findings:
     def lines(self, calls: int) -> list[str]:
         """For people."""
         rise, error = self.growth(calls)
-        rss = self.points[1] or [0.0]
+        of_blocks, their_error = self.growth(calls, 2)
+        rss, blocks = (column or [0.0] for column in self.points[1:])
         counts = ", ".join(f"{what} {self.before[what]} before, {self.after[what]} after" for what in ("tasks", "descriptors"))
         return [
             f"{self.name}: RSS {rss[0]:.1f} MB at first, {max(rss):.1f} at most, {rss[-1]:.1f} at last; "
             f"slope {rise:+.2f} ± {2 * error:.2f} MB an hour a call",
+            f"  {blocks[0]:.0f} thousand blocks of Python's in use at first, {max(blocks):.0f} at most, {blocks[-1]:.0f} at last; "
+            f"slope {of_blocks:+.2f} ± {2 * their_error:.2f} thousand an hour a call",
             f"  {counts}; loop lag P99 {self.lag_p99() * 1000:.1f} ms",
         ]
 

@@ -79,6 +79,7 @@ class Gauge:
         return {
             "at": time.monotonic(),
             "rss": rss_bytes(),
+            "blocks": sys.getallocatedblocks(),
             "tasks": len(asyncio.all_tasks()),
             "descriptors": descriptors(),
             "lags": [round(lag, 4) for lag in lags],

@@ -32,7 +32,8 @@ def findings(*, rise_mb_hour: float = 0.0, **after: object) -> Findings:
     base = {"tasks": 3, "descriptors": 7}
     found = Findings("server", before=base, after={**base, "left": {}, **after})
     for second in range(300):
-        found.note({"at": float(second), "rss": 100e6 + second * rise_mb_hour * 20 / 3600 * 1e6, "lags": [0.03 if second < 2 else 0.002]})
+        rss = 100e6 + second * rise_mb_hour * 20 / 3600 * 1e6
+        found.note({"at": float(second), "rss": rss, "blocks": 300e3 - second, "lags": [0.03 if second < 2 else 0.002]})
     return found
 
 
@@ -45,4 +46,8 @@ def test_what_is_left_or_grows_is_a_fault_and_nothing_else_is() -> None:
     assert findings(tasks=4).faults(20, 300) == ["server: 4 tasks after the calls, 3 before"]
     assert findings(descriptors=8).faults(20, 300) == ["server: 8 descriptors after the calls, 7 before"]
     assert findings().lag_p99() == 0.002
+    told = "\n".join(findings(rise_mb_hour=1.2).lines(20))
+    assert "RSS 100.0 MB at first" in told
+    assert "300 thousand blocks of Python's in use at first" in told
+    assert "slope -0.18 ± 0.00 thousand" in told
     assert findings(left={"Call": 2}).faults(20, 300) == ["server: 2 Call left"]
