@@ -279,6 +279,8 @@ class Reception:
         if self.task is not None:
             await asyncio.wait([self.task], timeout=STOP_TIMEOUT_S)
         self._link.close(ErrorCode.GOING_AWAY, SHUTTING_DOWN, may_resume=self._rules.shares)
+        if self._link.is_over:
+            self.pump()  # without a connection nobody else does
 
     async def _run(self, hello: HelloReceived) -> None:
         verdict = await self._verdict(hello)

@@ -103,7 +103,7 @@ class Connection(ConnectionView):
         self._quic.connect(addr, now)
         if isinstance(self.session, Pending):
             request = self.session.ask(now) if self._quic.may_speak_early else b""
-            self.session.has_asked = bool(request) and self._quic.offer_stream_data(CONTROL_STREAM, request)
+            self.session.asked.done = bool(request) and self._quic.offer_stream_data(CONTROL_STREAM, request)
 
     def receive_datagram(self, data: bytes, addr: Address, now: float) -> None:
         """Take one UDP payload."""
@@ -240,6 +240,7 @@ class Connection(ConnectionView):
 
     def abandon(self) -> None:
         """Let the session go without a word: were the far end told, it would end the session with the connection."""
+        self.session.let_go()  # one that has never begun is nobody else's
         self.adopt(Vacant())
         self._is_over = True
 

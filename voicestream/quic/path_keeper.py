@@ -20,7 +20,7 @@ from voicestream.core.lifecycle import State
 from voicestream.core.path_watch import LOST_AFTER, PathState, PathWatch
 from voicestream.quic.connection import Connection
 from voicestream.quic.streams import SessionPort
-from voicestream.quic.vacancy import Pending, Vacant
+from voicestream.quic.vacancy import Asked, Pending, Vacant
 from voicestream.session import ClientSession
 
 __all__ = ["LOOK_INTERVAL", "PathKeeper", "Step"]
@@ -133,11 +133,12 @@ class PathKeeper:
         self._awaited += 1
         number = self._awaited
 
-        def take_up(now: float) -> SessionPort:
-            return self.take_up(old(), now, has_asked=pending.has_asked) if number == self._awaited else Vacant()
+        asked = Asked()
 
-        pending = Pending(take_up, is_urgent=is_urgent, ask=lambda now: self._session.request(self._replay_ms, now))
-        return pending
+        def take_up(now: float) -> SessionPort:
+            return self.take_up(old(), now, has_asked=asked.done) if number == self._awaited else Vacant()
+
+        return Pending(take_up, is_urgent=is_urgent, ask=lambda now: self._session.request(self._replay_ms, now), asked=asked)
 
     def look(self, now: float, connection: Connection, *, error: bool = False) -> list[Step]:
         """Look at the path.

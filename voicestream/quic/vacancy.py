@@ -105,6 +105,15 @@ class Vacant:
         """Nothing ends."""
 
 
+class Asked:
+    """Whether a request has been written; `done` says so."""
+
+    __slots__ = ("done",)
+
+    def __init__(self) -> None:
+        self.done = False
+
+
 class Pending(Vacant):
     """A session that is still on another connection, and comes to this one when its handshake is complete.
 
@@ -113,19 +122,24 @@ class Pending(Vacant):
         is_urgent: There is no other connection on which the return of the path would be noticed.
         ask: The request itself, for a server that takes it before the handshake is complete. The session stays where it is until then.
 
-    Attributes:
-        has_asked: The request has been written on the connection; `take_up` finds it so.
+        asked: Where it is noted that this was written on the connection. `take_up` looks there: one that knew this object, which knows it,
+            would keep all of a call until the garbage collector comes by.
     """
 
-    __slots__ = ("ask", "has_asked", "is_urgent", "take_up")
+    __slots__ = ("ask", "asked", "is_urgent", "take_up")
 
     def __init__(
-        self, take_up: Callable[[float], SessionPort], *, is_urgent: bool = False, ask: Callable[[float], bytes] = lambda now: b""
+        self,
+        take_up: Callable[[float], SessionPort],
+        *,
+        is_urgent: bool = False,
+        ask: Callable[[float], bytes] = lambda now: b"",
+        asked: Asked | None = None,
     ) -> None:
         self.take_up = take_up
         self.is_urgent = is_urgent
         self.ask = ask
-        self.has_asked = False
+        self.asked = asked or Asked()
 
 
 class Hearing:
