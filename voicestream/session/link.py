@@ -245,7 +245,8 @@ class Link:
         anchors = {track: sender.anchors for track, sender in self._tracks.senders.items()}
         planner = self._planner
         out: list[bytes] = []
-        live_bps, answered = wire_rate_bps(planner.plan), planner.estimator.state is not RateState.STARVED
+        is_over = all(sender.timeline.finished for sender in self._tracks.senders.values())
+        live_bps, answered = 0.0 if is_over else wire_rate_bps(planner.plan), planner.estimator.state is not RateState.STARVED
         rtt = self.reports.clock.rtt
         for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, live_bps, anchors, answered=answered, rtt=rtt):
             self._ride(bundle, now, alone=False)

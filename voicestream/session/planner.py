@@ -50,6 +50,9 @@ GOOD_BPS: Final = 48000
 LEAST_OF_BEGINNING: Final = 0.5
 """Part of the rate of a new call with which a resumed one begins at least, whatever the path carried before."""
 
+OWED_PART: Final = 0.25
+"""Part of what there is for audio that goes to what is owed after a break: a reader in order waits for that, and for all behind it."""
+
 OWING_FACTOR: Final = 4.0
 """How much more there is use for while a resumed session catches up."""
 
@@ -238,7 +241,8 @@ class Planner:
 
     def _audio_bps(self) -> float:
         """What is left for audio with its headers."""
-        return self._media_bps() * (1 - self.redundancy_share() - self._answered_loss())
+        left = self._media_bps() * (1 - self.redundancy_share() - self._answered_loss())
+        return (1 - OWED_PART) * left if self.owing else left
 
     def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator

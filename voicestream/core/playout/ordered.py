@@ -278,7 +278,7 @@ class OrderedReader:
         deadline, front = self._waiting_since + self._patience, self._front()
         if self._heard_at + self._quiet < deadline and self._expects_more:
             deadline = max(deadline, self._heard_at + self._outlives)
-        if self._asked_at is not None:
+        if self._asked_at is not None and (front is None or front.pts > self._released_to):
             deadline = max(deadline, self._asked_at + self._outlives)
         return deadline if front is None or front.pts <= self._released_to or not self._holds else max(deadline, self._hold_until)
 

@@ -299,3 +299,11 @@ def test_a_question_that_is_never_answered_holds_up_no_longer_than_a_silence() -
         reader.sign_of_life(1.05 + tick / 50)
     assert drain(reader, 16.0) == []
     assert drain(reader, 16.1) == [(8, 16), 16, 24]
+
+
+def test_a_gap_that_was_given_up_is_not_held_by_questions_that_go_on() -> None:
+    reader = quiet_reader()
+    reader.expect_answer(1.05)
+    reader.sign_of_life(2.0)
+    reader.release_gap()
+    assert drain(reader, 2.03) == [(8, 16), 16, 24]
