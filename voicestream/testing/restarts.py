@@ -105,7 +105,7 @@ class _Server:
         urgency = _urgency()
         self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "voicestream.testing.restarts", *self._words, stdout=asyncio.subprocess.PIPE,
-            preexec_fn=None if urgency is None else _be_ordinary,
+            preexec_fn=None if urgency is None else _be_modest,
         )  # fmt: skip
         assert self._process.stdout is not None
         line = await asyncio.wait_for(self._process.stdout.readline(), READY_WITHIN)
@@ -260,8 +260,9 @@ def _urgency() -> tuple[int, os.sched_param] | None:
     return policy, os.sched_getparam(0)
 
 
-def _be_ordinary() -> None:
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+def _be_modest() -> None:
+    policy = os.sched_getscheduler(0)
+    os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(policy)))
 
 
 def _read(log: Path) -> dict[str, list[int]]:
