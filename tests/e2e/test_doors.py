@@ -134,6 +134,9 @@ async def test_no_secret_of_a_call_is_in_any_log_trace_or_repr(serve: Any, tmp_p
                 with link.locked() as session:
                     tokens = session.grant.resume_token
                     shown += [repr(session.grant), repr(session._hub.config), repr(session)]
+            given = loopback.server._calls._transport.endpoint._tickets
+            ticket = next(iter(given._living.values())).ticket
+            shown += [repr(given), repr(given._living), repr(call._parts.link._owner), repr(call._parts.attendant)]
             shown += [repr(one) for one in (call, call.stats(), reception, reception.record, loopback.server, loopback.connect(**options))]
         with pytest.raises(voicestream.RejectedError) as refused:
             await loopback.connect("/wrong", token=secrets["token"], metadata=secrets["metadata"])
@@ -146,5 +149,7 @@ async def test_no_secret_of_a_call_is_in_any_log_trace_or_repr(serve: Any, tmp_p
         for name, secret in secrets.items():
             assert secret not in text, f"the {name} is in the {place}"
             assert secret.encode().hex() not in text, f"the {name} is in the {place}, in hexadecimal"
+        for form in (repr(ticket.resumption_secret)[2:-1], ticket.resumption_secret.hex()):
+            assert form not in text, f"a ticket's secret is in the {place}"
         for form in (repr(tokens)[2:-1], tokens.hex(), json.dumps(list(tokens))):
             assert form not in text, f"a resume token is in the {place}"
