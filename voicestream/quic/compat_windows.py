@@ -72,6 +72,7 @@ class WindowedQuic(QuicConnection):
         """
         self._state = QuicConnectionState.TERMINATED
         self._close_at = None
+        self._session_ticket_fetcher = self._session_ticket_handler = None
         self._cryptos.clear()
         self._cryptos_initial.clear()
         self._session_ticket_fetcher = self._session_ticket_handler = None

@@ -329,7 +329,7 @@ class ServerEndpoint:
         entry.is_counted = True
         self._hosts[entry.host] += 1
         most = self._limits.max_sessions_per_address
-        if self._hosts[entry.host] - min(self._lost[entry.host], most) > most:
+        if self._hosts[entry.host] - min(self._lost[entry.host], most) > most and not connection.keeps_session:
             # Others of this address were quicker.
             self.stats.refused += 1
             connection.close(now, ErrorCode.BUSY, "the server has no room for another call of this address")
