@@ -83,12 +83,27 @@ async def _pairs(options: argparse.Namespace, here: dict[str, list[Implementatio
     return results
 
 
+async def _reach(meeting: ServerMeeting, server: str) -> None:
+    """See that there is a server, before two hundred cases wait for it in vain.
+
+    Raises:
+        ValueError: There is none.
+    """
+    try:
+        await meeting.done(await meeting.dial())
+    except TimeoutError:
+        raise ValueError(f"{server} does not answer") from None
+    except ConnectionError as error:
+        raise ValueError(f"{server} refuses the handshake: {error}") from None
+
+
 async def _run(options: argparse.Namespace) -> list[Result]:
     names = [name for name in options.cases.split(",") if name]
     if options.url:
         target = parse_uri(options.url)
         token = None if options.token is None else options.token.encode()
         meeting = ServerMeeting(target.host, target.port, authority=target.authority, path=target.path, token=token)
+        await _reach(meeting, target.authority)
         cases = runner.chosen("server", names, quick=options.quick)
         return await runner.live_cases(meeting, cases, target.authority, _told, options.jobs)
     known = load(options.endpoints)

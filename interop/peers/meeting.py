@@ -125,7 +125,11 @@ class ServerMeeting:
             setattr(peer, name, value)
         peer.again = self.dial
         peer.connect(where[4])
-        await asyncio.wait_for(peer.wait_connected(), HANDSHAKE_SECONDS)
+        try:
+            await asyncio.wait_for(peer.wait_connected(), HANDSHAKE_SECONDS)
+        except BaseException:
+            transport.close()
+            raise
         return peer
 
     async def meet(self, case: Case) -> Met:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from interop import endpoint, endpoint_vectors, faults, vectors
-from interop.cases.tools import refused
+from interop import __main__ as suite
+from interop import endpoint, endpoint_vectors, faults, runner, vectors
+from interop.cases.section_03 import long_forms
+from interop.cases.tools import message, number, parameter, refused
 from interop.implementations import UNSUPPORTED, Files, load
 from interop.model import CASES, Case, Outcome, Result, Verdict
 from interop.observe import observe
 from interop.page import page
 from interop.pairs import PAIR_CASES, spoken_s
+from interop.peers import meeting as meeting_module
 from interop.peers.meeting import ClientMeeting, Met, ServerMeeting
 from interop.proxy import Proxy
 from interop.report import by_requirement, line, not_observed, summary, to_json, write_junit
 from interop.rules import requirements
 from interop.runner import chosen, make_files, run_case
 from voicestream import ConnectError, ErrorCode, connect, serve
+from voicestream.codepoints import MessageType, ParameterId
 from voicestream.quic import configuration
 from voicestream.wire import Close, Hello, PaddingFrame
 
@@ -227,3 +232,55 @@ def test_our_endpoint_answers_every_vector_and_a_wrong_answer_is_named() -> None
     assert (other.behaviour, other.close) == (Verdict.PASS, Verdict.FAIL)
     assert vectors.judge(refused_one, {"result": "valid", "expect": 1}).behaviour == Verdict.FAIL
     assert vectors.judge(refused_one, None).behaviour == Verdict.FAIL
+
+
+async def test_a_live_server_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(meeting_module, "HANDSHAKE_SECONDS", 0.1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        options = suite._parser().parse_args(["--url", f"voicestream://127.0.0.1:{port}/x"])
+        with pytest.raises(ValueError, match=f"127.0.0.1:{port} does not answer"):
+            await suite._run(options)
+
+
+async def test_a_live_server_is_tested_by_its_url(files: Files) -> None:
+    async with serve(endpoint.converse, "127.0.0.1", 0, certfile=files.certfile, keyfile=files.keyfile, complexity=0) as server:
+        words = ["--url", f"voicestream://127.0.0.1:{server.port}/live", "--cases", "short-integers,accept-other-frame-units,datagram-of-3"]
+        results = await suite._run(suite._parser().parse_args(words))
+        await server.close(0)
+    assert {result.case: result.verdict for result in results} == {"short-integers": Verdict.PASS, "datagram-of-3": Verdict.PASS}
+
+
+async def test_a_case_that_fails_while_the_machine_is_held_up_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[float] = []
+    held_up = [0.0, 0.2, 0.3, 0.0]
+
+    async def attempt(*_what: object) -> Result:
+        tries.append(1.0)
+        await asyncio.sleep(0)
+        return Result(
+            case="made", title="", requirements=("VS-4.1-2",), subject="own", role="server", seconds=0.0,
+            outcome=Outcome(behaviour=Verdict.FAIL, words="goes on"),
+        )  # fmt: skip
+
+    async def watch(lags: list[float]) -> None:
+        lags.append(held_up[len(tries)] if len(tries) < len(held_up) else 0.0)
+
+    monkeypatch.setattr(runner, "_try", attempt)
+    monkeypatch.setattr(runner, "_watch", watch)
+    result = await run_case(None, made_case(attempt), "own")  # type: ignore[arg-type]
+    assert len(tries) == 3
+    assert result.outcome.words == "goes on"
+    held_up[:] = [0.2] * 9
+    tries.clear()
+    result = await run_case(None, made_case(attempt), "own")  # type: ignore[arg-type]
+    assert len(tries) == runner.TRIES
+    assert result.outcome.words == "goes on (this machine was held up for 0.2 s)"
+
+
+def test_integers_that_are_longer_than_they_need_be_are_named() -> None:
+    short = message(MessageType.ACCEPT, number(1) + parameter(ParameterId.LOOKAHEAD_MS, number(60)))
+    assert long_forms(short + b"what follows") == []
+    body = number(1, 2) + parameter(ParameterId.LOOKAHEAD_MS, number(60, 4)) + parameter(ParameterId.PATH, b"@/")
+    assert long_forms(message(MessageType.ACCEPT, body)) == ["Version 1 in 2 bytes", "value of parameter 0x08 60 in 4 bytes"]
