@@ -69,7 +69,7 @@ class Dialing:
         if self.resume_timeout is not None and not 0 < self.resume_timeout <= 300:
             raise ValueError(f"resume_timeout must be more than 0 and at most 300, not {self.resume_timeout}")
 
-    def redial(self, tickets: CallTickets | None) -> Redial:
+    def redial(self, tickets: CallTickets | None = None) -> Redial:
         """How a lost path is replaced."""
         return Redial(
             host=self.target.host,
