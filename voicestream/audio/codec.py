@@ -23,6 +23,12 @@ Pcm = NDArray[np.int16]
 _OPUS_FRAME_UNITS: Final = (24, 16, 8, 4)
 COPY_COMPLEXITY: Final = 5
 
+NARROW_BPS: Final = 9000
+"""Below this bitrate, for each channel, Opus codes a narrower band."""
+
+STAYS_WIDE_S: Final = 10.0
+"""Seconds for which the band stays as it was all the same: a change of it is heard more than coarser speech for a moment."""
+
 _DTX_SIZE: Final = 2
 """An Opus packet of at most this many bytes says only that there is silence."""
 
@@ -114,12 +120,17 @@ class _OpusTrackEncoder:
         self._copy_complexity = min(audio.complexity, COPY_COMPLEXITY)
         self._copies: OpusEncoder | None = None
         self._applied = (audio.bitrate_bps, 0, 0)
+        self._wide_left = 0  # samples for which the band is kept wide
 
     def frame_units(self, frame_ms: int) -> int:
         return next((units for units in _OPUS_FRAME_UNITS if units * 2.5 <= frame_ms), _OPUS_FRAME_UNITS[-1])
 
     def encode(self, pcm: Pcm) -> tuple[bytes, bool]:
         payload = self._opus.encode(pcm)
+        if self._wide_left > 0:
+            self._wide_left -= len(pcm)
+            if self._wide_left <= 0:
+                self._opus.free_bandwidth()
         return payload, self._dtx and len(payload) <= _DTX_SIZE
 
     def encode_copy(self, pcm: Pcm) -> bytes | None:
@@ -129,9 +140,19 @@ class _OpusTrackEncoder:
         if (bitrate_bps, inband_fec_percent, copy_bps) == self._applied:
             return
         self._opus.set_bitrate(bitrate_bps)
+        self._keep_band(self._applied[0], bitrate_bps)
         self._opus.set_inband_fec(inband_fec_percent)
         self._copies = self._copier(copy_bps) if copy_bps else None
         self._applied = (bitrate_bps, inband_fec_percent, copy_bps)
+
+    def _keep_band(self, before_bps: int, bitrate_bps: int) -> None:
+        narrow = NARROW_BPS * self.channels
+        if bitrate_bps < narrow <= before_bps:
+            self._wide_left = round(STAYS_WIDE_S * self.sample_rate_hz)
+            self._opus.set_bandwidth("wide")
+        elif before_bps < narrow <= bitrate_bps and self._wide_left > 0:
+            self._wide_left = 0
+            self._opus.free_bandwidth()
 
     def _copier(self, copy_bps: int) -> OpusEncoder:
         copies = self._copies

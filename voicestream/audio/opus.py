@@ -44,6 +44,7 @@ _SET_DTX: Final = 4016
 _GET_LOOKAHEAD: Final = 4027
 _RESET_STATE: Final = 4028
 
+_AUTO: Final = -1000
 _BANDWIDTHS: Final = {"narrow": 1101, "medium": 1102, "wide": 1103, "superwide": 1104, "full": 1105}
 
 Pcm = NDArray[np.int16]
@@ -185,6 +186,10 @@ class OpusEncoder:
     def set_bandwidth(self, name: Literal["narrow", "medium", "wide", "superwide", "full"]) -> None:
         """Audio band that is coded whatever the bitrate."""
         self._set(_SET_BANDWIDTH, _BANDWIDTHS[name])
+
+    def free_bandwidth(self) -> None:
+        """The codec chooses the audio band by the bitrate again."""
+        self._set(_SET_BANDWIDTH, _AUTO)
 
     def reset(self) -> None:
         """Forget the signal so far; settings stay."""

@@ -273,7 +273,7 @@ class Allocator:
                 f"{choice.concealed:.1%} will be concealed"
             )
 
-    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0, *, passing: bool = False) -> bool:
+    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0, *, passing: bool = False, overdue: bool = False) -> bool:
         """Choose bitrate and frames anew; whether the plan changed.
 
         Args:
@@ -281,7 +281,12 @@ class Allocator:
             audio_bps: Bits per second on the wire that the audio may use, headers included.
             carried_bps: What the path is known to carry at present. Less is sent while a queue drains, but that is no reason to pause.
             passing: The rate is low for a moment only, while a queue drains: what follows is not measured by it.
+            overdue: What should have arrived has not: until it is known why, frames are as small as can be, but no longer.
         """
+        if overdue:
+            plan = dataclasses.replace(self.plan, bitrate_bps=self._config.rate.min_bitrate_bps)
+            changed, self.plan, self.reason = plan != self.plan, plan, "something is overdue"
+            return changed
         if passing:
             self._least.clear()
             self._passing = True

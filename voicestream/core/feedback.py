@@ -5,6 +5,7 @@ Numbers on the wire have 16 bits; both logs work with full ones and hold a bound
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,7 +14,7 @@ from voicestream.codepoints import ErrorCode
 from voicestream.errors import ProtocolError
 from voicestream.wire.datagram import Datagram
 from voicestream.wire.frame_values import PlayoutEntry, ReportFrame
-from voicestream.wire.sequence import tick_delta, ticks, unwrap
+from voicestream.wire.sequence import TICKS_PER_SECOND, tick_delta, ticks, unwrap
 
 __all__ = ["Arrival", "ArrivalLog", "Feedback", "SentDatagram", "SentLog"]
 
@@ -155,12 +156,15 @@ class Feedback:
         lost: Datagrams now held for lost, oldest first.
         found: Those of `acked` that had been held for lost.
         newest: The report's newest datagram, when this report is the first to name it: the one whose echo measures the round trip.
+        seen_until: When the report left, in seconds with the same unknown constant as the arrivals' times: what was sent later than the
+            newest one had not come until then.
     """
 
     acked: list[SentDatagram] = field(default_factory=list)
     lost: list[SentDatagram] = field(default_factory=list)
     found: list[SentDatagram] = field(default_factory=list)
     newest: SentDatagram | None = None
+    seen_until: float | None = None
 
 
 class SentLog:
@@ -208,8 +212,8 @@ class SentLog:
         """The datagram of this full number, while it is remembered."""
         return self._sent.get(number)
 
-    def reported(self, report: ReportFrame) -> Feedback:
-        """Take a report.
+    def reported(self, report: ReportFrame, reply_tick: int | None = None) -> Feedback:
+        """Take a report, which left at `reply_tick` on the far end's clock.
 
         Raises:
             ProtocolError: REPORT_ERROR, for a number that was never sent.
@@ -222,6 +226,9 @@ class SentLog:
         delay: int | None = None
         if head is not None:
             delay = self._continuous(tick_delta(report.arrival, ticks(head.sent_at)))
+            if reply_tick is not None:
+                held = (reply_tick - report.arrival) & 0xFFFF
+                told.seen_until = (math.floor(head.sent_at * TICKS_PER_SECOND) + delay + held) / TICKS_PER_SECOND
             if not head.acked:
                 told.newest = head
                 self._acknowledge(head, delay, told)

@@ -21,6 +21,9 @@ URGENT_INTERVAL: Final = 0.015  # VS-8.4-4
 
 URGENT_REPEATS: Final = 4
 
+SLOW_PATH: Final = 0.22
+"""Seconds of round trip from which what is patient is not repeated before an answer can have come."""
+
 GIVE_UP_AFTER: Final = 5.0  # VS-8.4-1
 """Seconds after which repeating ends: what matters for longer goes on the control stream as well."""
 
@@ -33,10 +36,15 @@ class _Item:
     sent_at: float | None
     patience: float
     urgent: int
+    answer_after: float = 0.0  # seconds from `sent_at` before which no answer can come
 
     @property
     def rides_after(self) -> float:
-        return URGENT_INTERVAL if self.urgent else RIDE_INTERVAL
+        return URGENT_INTERVAL if self.urgent else max(RIDE_INTERVAL, self.answer_after)
+
+    @property
+    def alone_after(self) -> float:
+        return URGENT_INTERVAL if self.urgent else max(REPEAT_INTERVAL, self.answer_after)
 
 
 class Repeats:
@@ -88,10 +96,14 @@ class Repeats:
             if item.sent_at is None or now >= item.sent_at + item.rides_after
         ]
 
-    def sent(self, key: Hashable, now: float) -> None:
-        """The frame of this key is in a datagram that leaves now."""
+    def sent(self, key: Hashable, now: float, rtt: float = 0.0) -> None:
+        """The frame of this key is in a datagram that leaves now.
+
+        On a slow path, what had `patience` is not sent again before a round trip has passed: each repeat calls for a report.
+        """
         item = self._items.get(key)
         if item is not None:
+            item.answer_after = rtt if item.patience and rtt > SLOW_PATH else 0.0
             if item.sent_at is not None:
                 item.urgent = max(0, item.urgent - 1)
             item.sent_at = now
@@ -120,4 +132,4 @@ class Repeats:
 def _due_at(item: _Item) -> float:
     if item.sent_at is None:
         return item.since + item.patience
-    return item.sent_at + (URGENT_INTERVAL if item.urgent else REPEAT_INTERVAL)
+    return item.sent_at + item.alone_after

@@ -15,30 +15,65 @@ GROWN: Final = 0.025
 """Seconds by which the delay must have grown to be told at once, or more where it always varies."""
 
 NOISE: Final = 4.0
+OVERDUE: Final = 0.04
+"""Seconds beyond its time, and beyond what is usual, after which the lack of a datagram is told."""
+
+AGAIN: Final = 2.0
+"""Seconds from one time that this is told to the next."""
+
+LONGEST_SPACING: Final = 0.07
+"""Seconds between datagrams up to which the next one is expected at a certain time."""
+
 TOGETHER: Final = 0.0015
 """Seconds within which two datagrams left together: the second one waits for the first whatever the queue."""
 
 
 class GrowthWatch:
-    """Whether the delay of what arrives grows, so that its sender should know soon."""
+    """Whether the delay of what arrives grows, or nothing arrives where something should, so that its sender should know soon.
 
-    __slots__ = ("_delay", "_jitter", "_left_at", "_risen", "_rises")
+    Attributes:
+        due_at: When the lack of a datagram is to be told; None where none is expected.
+    """
+
+    __slots__ = ("_delay", "_jitter", "_left_at", "_missed", "_missed_at", "_risen", "_rises", "_spacing", "due_at")
 
     def __init__(self) -> None:
         self._delay: float | None = None
         self._left_at = 0.0
+        self._spacing = math.inf
+        self._missed = False
+        self._missed_at = -math.inf
+        self.due_at: float | None = None
         self._jitter = 0.0
         self._rises = 0
         self._risen = 0.0
 
-    def arrived(self, left_at: float, now: float) -> bool:
-        """Take a datagram that left at `left_at`, on any clock; whether the delay has been growing up to it."""
+    def overdue(self, now: float) -> bool:
+        """Whether it is time to tell that nothing has come; once for each time that nothing comes, but not often."""
+        if self.due_at is None or now < self.due_at:
+            return False
+        again, self.due_at = now - self._missed_at >= AGAIN, None
+        if again:
+            self._missed, self._missed_at = True, now
+        return again
+
+    def arrived(self, left_at: float, now: float, *, more: bool = False) -> bool:
+        """Take a datagram that left at `left_at`, on any clock; whether the delay has been growing up to it.
+
+        `more`: another one should follow at the pace of the last ones.
+        """
+        missed, self._missed = self._missed, False
         delay, before = now - left_at, self._delay
-        if before is not None and 0 <= left_at - self._left_at < TOGETHER:
-            return False
+        spacing = left_at - self._left_at
+        if before is not None and 0 <= spacing < TOGETHER:
+            return missed
         self._delay, self._left_at = delay, left_at
+        self.due_at = None
         if before is None:
-            return False
+            return missed
+        if more and 0 < spacing <= LONGEST_SPACING and self._spacing <= LONGEST_SPACING:
+            self.due_at = now + max(spacing, self._spacing) + OVERDUE + NOISE * self._jitter
+        self._spacing = spacing
         grown = delay - before
         usual = NOISE * self._jitter
         self._jitter += (min(abs(grown), 0.1) - self._jitter) / 16
@@ -47,7 +82,7 @@ class GrowthWatch:
             self._risen += grown
         elif grown < -STEP:
             self._rises, self._risen = 0, 0.0
-        return self._rises >= RISES and self._risen > max(GROWN, usual)
+        return missed or (self._rises >= RISES and self._risen > (GROWN if usual < GROWN else usual))
 
 
 class ReportSchedule:

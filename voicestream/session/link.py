@@ -183,7 +183,7 @@ class Link:
         for track, sender in self._tracks.senders.items():
             if not sender.queue.is_idle:
                 self._send_media(track, sender, now, plan, out)
-        if recovery.resends_wait and planner.estimator.state is not RateState.DRAIN:
+        if recovery.resends_wait and not planner.estimator.draining:
             for bundle in recovery.alone(now, plan.bitrate_bps):
                 self._ride(bundle, now, alone=False)
                 out.append(self._seal(bundle, now))
@@ -196,7 +196,7 @@ class Link:
             if self._tracks.replay.is_active:
                 out += self._owed(now)
         reports, repeats = self.reports, self._hub.outgoing.repeats
-        if recovery.asking(now, reports.clock.rtt) or reports.schedule.due_alone(now) or repeats.due_alone(now):
+        if recovery.asking(now, reports.clock.rtt) or reports.due_alone(now) or repeats.due_alone(now):
             bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
@@ -230,14 +230,16 @@ class Link:
     def _send_media(self, track: int, sender: Sender, now: float, plan: SendPlan, out: list[bytes]) -> None:
         """Datagrams of what waits on a track."""
         recovery = self._tracks.recovery
-        bundles = sender.take(now, plan.bundle, paused=plan.paused or now < self._planner.estimator.hold_until)
+        # Where headers are dear, the frames of one datagram in two of their own are a pair that brings nothing twice.
+        apart = plan.bundle > 1 and self._planner.wants_pair(now)
+        bundles = sender.take(now, plan.bundle, paused=plan.paused or now < self._planner.estimator.hold_until, apart=apart)
         recovery.keep(track, sender.queue.take_dropped(), now)
-        draining = self._planner.estimator.state is RateState.DRAIN
+        draining = self._planner.estimator.draining
         for bundle in bundles:
             recovery.ride(bundle, now, plan, draining=draining)
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))
-            if len(out) == 1 and self._planner.wants_pair(now):
+            if len(out) == 1 and len(bundles) == 1 and self._planner.wants_pair(now):
                 out.append(self._seal(recovery.companion(bundle, now, 0 if draining else plan.repair_interval), now))
 
     def _owed(self, now: float) -> list[bytes]:
@@ -259,7 +261,7 @@ class Link:
         return earliest(
             (
                 *tracks.timers(None if plan.paused else plan.bundle, self._planner.estimator.hold_until),
-                self.reports.schedule.next_timer(),
+                self.reports.next_timer(),
                 self._hub.outgoing.repeats.next_timer(),
                 self.keepalive.next_timer(),
                 self._knocks.next_timer(),
@@ -290,7 +292,7 @@ class Link:
                 bundle.others += size
                 room -= size
                 bundle.tokens.append((key, version))
-                self._hub.outgoing.repeats.sent(key, now)
+                self._hub.outgoing.repeats.sent(key, now, self.reports.clock.rtt or 0.0)
         recovery = self._tracks.recovery
         for question in recovery.questions(room) if recovery.asking(now, self.reports.clock.rtt) else ():
             size = frame_size(question)

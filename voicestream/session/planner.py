@@ -153,7 +153,8 @@ class Planner:
         """A report came. `rtt` is the smoothed round trip, `min_rtt` that of the empty path."""
         self._rtt = rtt
         samples = [_sample(datagram) for datagram in feedback.acked]
-        self.estimator.feedback(now, samples, [datagram.number for datagram in feedback.lost], rtt or ASSUMED_RTT)
+        lost = [datagram.number for datagram in feedback.lost]
+        self.estimator.feedback(now, samples, lost, rtt or ASSUMED_RTT, feedback.seen_until)
         self._choose(now, min_rtt)
 
     def handle_timer(self, now: float, rtt: float | None) -> None:
@@ -203,7 +204,7 @@ class Planner:
 
     def redundancy_share(self) -> float:
         """Part of the wire bytes that redundancy may take at present: less where headers leave little, none while a queue drains."""
-        if self.estimator.state is State.DRAIN:  # VS-9.4-4
+        if self.estimator.is_overdue or self.estimator.state is State.DRAIN:  # VS-9.4-4
             return 0.0
         room = (self.estimator.target_bps - NO_REDUNDANCY_BPS) / (FULL_REDUNDANCY_BPS - NO_REDUNDANCY_BPS)
         return self.allocator.plan.redundancy_share * max(0.0, min(1.0, room))
@@ -213,9 +214,9 @@ class Planner:
         if not self._hub.config.rate.redundancy_share:
             return 0.0
         # What a full queue has dropped will not go on.
-        likely = max(LITTLE_LOSS, self.estimator.background_loss)
-        lost = self.estimator.path.losses.share
-        return min(MOST_LOSS_ANSWERED, min(likely, lost) + (self.allocator.answers - 1) * min(self.estimator.background_loss, lost))
+        usual, lost = self.estimator.background_loss, self.estimator.path.losses.share
+        again = (self.allocator.answers - 1) * min(usual, lost) if usual else 0.0
+        return min(MOST_LOSS_ANSWERED, min(max(LITTLE_LOSS, usual), lost) + again)
 
     def _need_bps(self) -> float:
         """What there is use for at most."""
@@ -254,7 +255,8 @@ class Planner:
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.path.own_losses.pattern, rtt=min_rtt, lookahead=lookahead)
         bound = self._hub.rate_bound
         carried_bps = 0.0 if estimator.state is State.STARVED else min(estimator.delivered_bps(), math.inf if bound is None else bound)
-        if self.allocator.update(now, self._audio_bps(), carried_bps, passing=estimator.state is State.DRAIN) or protected:
+        passing, overdue = estimator.state is State.DRAIN, estimator.is_overdue
+        if self.allocator.update(now, self._audio_bps(), carried_bps, passing=passing, overdue=overdue) or protected:
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(

@@ -9,7 +9,7 @@ from voicestream.core.clock import RemoteClock, SendTimes
 from voicestream.core.feedback import ArrivalLog, Feedback, SentLog
 from voicestream.core.report_schedule import GrowthWatch, ReportSchedule
 from voicestream.wire.datagram import Datagram
-from voicestream.wire.frame_values import PaddingFrame, PlayoutEntry, ReportFrame
+from voicestream.wire.frame_values import AudioFrame, PaddingFrame, PlayoutEntry, ReportFrame
 from voicestream.wire.frames import frame_size
 
 __all__ = ["Reports", "is_eliciting"]
@@ -26,6 +26,12 @@ def is_eliciting(datagram: Datagram) -> bool:
         if not isinstance(frame, _SILENT):
             return True
     return not datagram.frames
+
+
+def _goes_on(datagram: Datagram) -> bool:
+    """Whether a datagram holds speech that goes on behind it."""
+    last = datagram.frames[-1] if datagram.frames else None
+    return isinstance(last, AudioFrame) and not last.talkspurt_end
 
 
 class Reports:
@@ -59,10 +65,21 @@ class Reports:
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
         eliciting = is_eliciting(datagram)
         self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting, keepalive=not datagram.frames)
-        grows = self.growth.arrived(self.times.seconds(datagram.send_tick, now), now)
+        grows = self.growth.arrived(self.times.seconds(datagram.send_tick, now), now, more=_goes_on(datagram))
         if grows and eliciting:  # VS-9.1-4: two sides would go on telling each other of their reports
             self.schedule.hurry(now)
         return True
+
+    def due_alone(self, now: float) -> bool:
+        """Whether a report should leave in a datagram of its own: one is due, or what should have come has not."""
+        if self.growth.due_at is not None and self.growth.overdue(now):
+            self.schedule.hurry(now)
+        return self.schedule.due_alone(now)
+
+    def next_timer(self) -> float | None:
+        """When a report may have to leave by itself, or None."""
+        due, overdue = self.schedule.next_timer(), self.growth.due_at
+        return overdue if due is None else due if overdue is None else min(due, overdue)
 
     def make(
         self, now: float, room: int, playout: tuple[PlayoutEntry, ...], *, own_bytes: int = 0, may_wait: bool = False
@@ -93,7 +110,7 @@ class Reports:
         Raises:
             ProtocolError: REPORT_ERROR.
         """
-        feedback = self.sent.reported(report)
+        feedback = self.sent.reported(report, reply_tick)
         if feedback.newest is not None:
             self.clock.echo(feedback.newest.sent_at, report.arrival, reply_tick, now)
         return feedback

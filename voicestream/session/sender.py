@@ -214,15 +214,18 @@ class Sender:
 
     # What leaves
 
-    def take(self, now: float, bundle: int, *, paused: bool = False) -> list[Bundle]:
-        """What leaves now, one bundle a datagram; nothing while `paused`. Frames past their deadline are dropped first."""
+    def take(self, now: float, bundle: int, *, paused: bool = False, apart: bool = False) -> list[Bundle]:
+        """What leaves now, one bundle a datagram, or one frame each where they go `apart`; nothing while `paused`.
+
+        Frames past their deadline are dropped first.
+        """
         queue = self.queue
         expired = queue.expire(now)
         if expired:
             self._hub.record(now, "send:expired", track=self.track.track_id, frames=expired, reason="waited beyond the deadline")
         bundles: list[Bundle] = []
         while not paused and (waiting := len(queue)) and (waiting >= bundle or self._may_not_wait(now, bundle)):
-            bundles.append(self._bundle(now, bundle))
+            bundles += [self._bundle(now, 1) for _ in range(min(bundle, waiting))] if apart else [self._bundle(now, bundle)]
         return bundles
 
     def take_newest(self, now: float) -> Bundle | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from voicestream.audio.codec import make_decoder, make_encoder
+from voicestream.audio.codec import Encoder, make_decoder, make_encoder
 from voicestream.audio.library import PacketError
 from voicestream.codepoints import CodecId
 from voicestream.config import AudioConfig, Track
@@ -172,3 +172,35 @@ def test_codecs_of_a_fixed_rate_make_no_copies() -> None:
     encoder = make_encoder(Track(codec=CodecId.PCMU, clock_rate_hz=8000), AudioConfig(sample_rate_hz=8000))
     encoder.apply(8000, 0, 8000)
     assert encoder.encode_copy(sine(160, 1)) is None
+
+
+def bands(encoder: Encoder, frames: int) -> set[bool]:
+    """Whether frames of 60 ms are coded as 8 kHz of audio (SILK, RFC 6716, table 2)."""
+    return {encoder.encode(sine(2880, 1))[0][0] >> 3 in (8, 9, 10, 11) for _ in range(frames)}
+
+
+def test_speech_keeps_its_band_for_ten_seconds_when_bits_become_few() -> None:
+    encoder = make_encoder(Track(), AudioConfig(bitrate_bps=24000))
+    forced = []
+    encoder._opus.set_bandwidth = forced.append
+    encoder._opus.free_bandwidth = lambda: forced.append("free")
+    encoder.apply(9000, 0)
+    assert forced == []
+    encoder.apply(8000, 0)
+    bands(encoder, 166)
+    assert forced == ["wide"]
+    bands(encoder, 1)
+    assert forced == ["wide", "free"]
+    encoder.apply(24000, 0)
+    encoder.apply(8000, 0)
+    encoder.apply(24000, 0)
+    assert forced == ["wide", "free", "wide", "free"]
+
+
+def test_few_bits_for_a_moment_are_no_narrower_speech() -> None:
+    encoder = make_encoder(Track(), AudioConfig(bitrate_bps=24000))
+    bands(encoder, 10)
+    encoder.apply(8000, 0)
+    assert bands(encoder, 20) == {True}
+    low = make_encoder(Track(), AudioConfig(bitrate_bps=8000))
+    assert True not in bands(low, 20)

@@ -206,3 +206,13 @@ def test_what_a_draining_queue_leaves_is_forgotten_when_it_is_gone() -> None:
     allocator.update(1.4, 45_000)
     assert allocator.plan.frame_ms <= 40
     assert allocator.plan.bitrate_bps >= 20_000
+
+
+def test_where_something_is_overdue_frames_get_small_and_no_longer_and_all_is_as_before_when_it_has_come() -> None:
+    allocator = Allocator(SessionConfig(bitrate_bps=40000))
+    before = allocator.plan
+    assert allocator.update(10.0, 80e3, overdue=True)
+    assert (allocator.plan.bitrate_bps, allocator.plan.frame_ms, allocator.plan.bundle) == (8000, before.frame_ms, 1)
+    assert not allocator.update(10.05, 80e3, overdue=True)
+    assert allocator.update(10.1, 80e3)
+    assert allocator.plan.bitrate_bps >= before.bitrate_bps

@@ -99,3 +99,16 @@ def test_sending_something_that_has_gone_is_harmless() -> None:
     repeats = Repeats()
     repeats.sent("a", 10.0)
     assert repeats.next_timer() is None
+
+
+def test_a_patient_one_is_not_repeated_before_an_answer_can_have_come() -> None:
+    repeats = Repeats()
+    repeats.put("progress", frame(1), 10.0, patience=0.1)
+    repeats.put("cleared", frame(2), 10.0)
+    for key in ("progress", "cleared"):
+        repeats.sent(key, 10.0, 0.3)
+    assert [key for key, _, _ in repeats.riding(10.25)] == ["cleared"]
+    repeats.confirm("cleared", 2)
+    assert not repeats.due_alone(10.25)
+    assert [key for key, _, _ in repeats.riding(10.3)] == ["progress"]
+    assert repeats.due_alone(10.3)

@@ -68,3 +68,25 @@ def test_far_beyond_the_share_nothing_is_hurried() -> None:
     schedule.arrived(100, 2.0, eliciting=True)
     schedule.hurry(2.0)
     assert not schedule.due_alone(2.0)
+
+
+def test_the_lack_of_a_datagram_where_they_came_steadily_is_told_once_and_so_is_its_end() -> None:
+    watch = GrowthWatch()
+    for number in range(10):
+        assert not watch.arrived(0.02 * number, 0.02 * number + 0.03, more=True)
+    assert watch.due_at is not None
+    assert 0.23 < watch.due_at < 0.27
+    assert not watch.overdue(0.23)
+    assert watch.overdue(watch.due_at)
+    assert not watch.overdue(1.0)
+    assert watch.arrived(0.2, 0.4, more=True)
+
+
+def test_nothing_is_missed_after_the_end_of_speech_nor_where_datagrams_are_far_apart() -> None:
+    watch = GrowthWatch()
+    for number in range(10):
+        watch.arrived(0.02 * number, 0.02 * number + 0.03, more=number < 9)
+    assert watch.due_at is None
+    for number in range(10):
+        watch.arrived(1 + 0.12 * number, 1.03 + 0.12 * number, more=True)
+    assert watch.due_at is None

@@ -45,7 +45,9 @@ def test_each_datagram_is_covered_by_two_reports(pair) -> None:
     for report in reports(pair, "server"):
         for number in range(report.newest - len(report.statuses), report.newest + 1):
             covered[number] = covered.get(number, 0) + 1
-    assert {covered[number] for number in range(150)} == {2}
+    # Those at the end, where speech broke off, are in the report that tells of it as well.
+    assert {covered[number] for number in range(145)} == {2}
+    assert min(covered[number] for number in range(150)) == 2
 
 
 @pytest.mark.parametrize(("size", "units", "share"), [(100, 8, 0.05), (60, 8, 0.05), (300, 24, 0.05), (90, 24, 0.07)])

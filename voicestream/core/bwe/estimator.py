@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from voicestream.core.bwe import tuning
 from voicestream.core.bwe.drain import DrainWatch
 from voicestream.core.bwe.known import Known
+from voicestream.core.bwe.pairs import LUMPY
 from voicestream.core.bwe.path import FASTER
-from voicestream.core.bwe.rivals import PART, Rivals
+from voicestream.core.bwe.pause import Pause
 from voicestream.core.bwe.samples import Sample
 from voicestream.core.bwe.state import State
 from voicestream.trace import Observer
 
 __all__ = ["Estimator"]
+
+_CALM: Final = (State.RAMP, State.CRUISE, State.REFRESH, State.TEST)
 
 
 class Estimator(Known):
@@ -35,7 +39,7 @@ class Estimator(Known):
         max_bps: The most that there is use for.
         path: What is measured.
         state: What is being done.
-        hold_until: Nothing that can wait should leave before: what waits on the path already would be heard too late as it is.
+        is_overdue: What should have arrived has not, so that as little as possible should be sent until it is known why.
     """
 
     def __init__(self, start_bps: float, min_bps: float, max_bps: float, observer: Observer | None = None) -> None:
@@ -45,15 +49,23 @@ class Estimator(Known):
         self._state_at = 0.0
         self._watch = DrainWatch()
         self._resume_bps = 0.0
-        self.hold_until = -math.inf
-        self._may_hold = True
+        self._pause = Pause()
+        self.is_overdue = False
         self._before: tuple[State, float | None, float | None, float] | None = None  # state, share, pair and moment when the drain began
         self._undone_at = -math.inf
         self._restarts = 0  # drains that were begun anew because it was less than thought
         self._since: float | None = None  # ramp: a queue has been there; cruise: none has been there well above our share
         self._careful = False  # ramp: pairs tell of nothing new
-        self._rivals = Rivals()
-        self._hold_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
+
+    @property
+    def draining(self) -> bool:
+        """Whether the path should have less for a moment: a queue is being emptied, or may have begun."""
+        return self.state is State.DRAIN or self.is_overdue
+
+    @property
+    def hold_until(self) -> float:
+        """Nothing that can wait should leave before: what waits on the path already would be heard too late as it is."""
+        return self._pause.until
 
     # What happens
 
@@ -61,7 +73,7 @@ class Estimator(Known):
         """A datagram leaves; `eliciting` when the far end will report it."""
         self.path.sent(now, wire_bytes, eliciting=eliciting)
 
-    def feedback(self, now: float, samples: Sequence[Sample], lost: Sequence[int], rtt: float) -> None:
+    def feedback(self, now: float, samples: Sequence[Sample], lost: Sequence[int], rtt: float, seen_until: float | None = None) -> None:
         """A report came.
 
         Args:
@@ -69,10 +81,20 @@ class Estimator(Known):
             samples: Datagrams now known to have arrived, oldest first.
             lost: Numbers of those now held for lost.
             rtt: Smoothed round trip in seconds.
+            seen_until: When the far end made the report, on the clock of the arrivals.
         """
-        self.path.told(now, samples, lost)
+        self.path.told(now, samples, lost, seen_until)
         if samples:
             self._decide(now, rtt)
+        self.is_overdue = False
+        if self.path.overdue > tuning.OVERDUE and self.state in _CALM:
+            self._something_overdue(now, rtt)
+
+    def _something_overdue(self, now: float, rtt: float) -> None:
+        overdue, clear = self.path.overdue - 4 * self.path.delay.jitter, self.path.delay.wait < tuning.CLEAR
+        self.is_overdue = overdue > tuning.OVERDUE and clear and not self._rivals.compete(now)
+        if self.is_overdue and overdue > tuning.LONG_OVERDUE:
+            self._congested(now, rtt, "nothing comes any more", self.path.overdue_bps)
 
     def tick(self, now: float, rtt: float) -> None:
         """Time passes: without feedback the rate falls by steps."""
@@ -124,10 +146,6 @@ class Estimator(Known):
         else:
             self._cruise(now, passed)
 
-    def _aim(self) -> float:
-        """Queue to aim at while cruising, in seconds."""
-        return min(tuning.MOST_QUEUE, max(tuning.LEAST_QUEUE, tuning.QUEUED_BITS / self.target_bps))
-
     def _overused(self, now: float, rtt: float) -> bool:
         delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
         if self._rivals.compete(now):
@@ -143,8 +161,8 @@ class Estimator(Known):
             return False
         return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter
 
-    def _congested(self, now: float, rtt: float, reason: str) -> None:
-        """A queue has formed: note our share and go below it until the queue is gone."""
+    def _congested(self, now: float, rtt: float, reason: str, most: float = math.inf) -> None:
+        """A queue has formed: note our share, which is known to be `most` at most, and go below it until the queue is gone."""
         before = self.target_bps
         if self.state is State.STARVED:
             before = self._resume_bps
@@ -155,10 +173,10 @@ class Estimator(Known):
         self._before = (state, self._share, self._share_pair, now)
         busy = self.path.busy.rate_bps(0.15) or self.path.busy.rate_bps(0.3)
         arriving = busy or self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
-        self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before)))
+        self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before, most)))
         self._resume_bps = before
         self._restarts = 0
-        self._may_hold = True
+        self._pause.may_begin = True
         self._watch.highest = 0.0
         self._begin_drain(now, rtt, reason)
 
@@ -166,17 +184,16 @@ class Estimator(Known):
         self._watch.start(now, self.path.delay.standing, rtt + 0.15)
         self._enter(State.DRAIN, now, reason)
         self._set(self._drain_rate(now))
-        self._hold(now)
+        self._holding(now)
 
-    def _hold(self, now: float) -> None:
-        """Send nothing until a queue that has been seen to be long is a short one again."""
+    def _holding(self, now: float) -> None:
         path = self.path
-        if now < self.hold_until and path.delay.wait < tuning.SHORT_QUEUE:
-            self.hold_until = now
-        backlog = path.backlog(now, self._share or self.target_bps)
-        if self._may_hold and min(backlog, path.delay.wait) > tuning.LONG_QUEUE:
-            self._may_hold = False  # once for each queue: how long it is now is a guess
-            self.hold_until = now + min(tuning.LONGEST_HOLD, backlog - tuning.SHORT_QUEUE)
+        finding = self._before is not None and now - self._before[3] < tuning.FINDING  # later it is others who keep a queue
+        telling = path.pairs.lumps < LUMPY and not self._rivals.compete(now) and (finding or now < self._pause.until)
+        known = path.busy.rate_bps(0.2) if telling else None
+        backlog = path.backlog(now, known or self._share or self.target_bps)
+        drains_in = known and backlog / max(0.05, 1 - tuning.LEAST_SPEECH * self._min_bps / known)
+        self._pause.update(now, backlog, path.delay.wait, path.told_to, drains_in=drains_in)
 
     def _note_share(self, now: float, share: float) -> None:
         self._share = share
@@ -196,7 +213,7 @@ class Estimator(Known):
         if busy is not None and self._before is not None and now - self._before[3] < tuning.FINDING and busy < 0.9 * share:
             self._note_share(now, busy)  # the first datagrams that waited told too much
             self._set(min(self.target_bps, self._drain_rate(now)))
-        self._hold(now)
+        self._holding(now)
         if queue < max(0.006, 0.6 * self._aim()) and delay.newest < tuning.BEGUN:
             if not self._undone(now):
                 self._leave_drain(now)
@@ -257,11 +274,6 @@ class Estimator(Known):
         limit = self._fair_guess(now)
         self._set(self._resume_bps if limit is None else min(max(self._resume_bps, 0.8 * limit), limit))
 
-    def _fair_guess(self, now: float) -> float | None:
-        """Part of the link to be taken whatever the queue says while others keep it full."""
-        pair = self.path.pairs.capacity_bps(now)
-        return tuning.RIVAL_USE * pair if self._rivals.compete(now) and pair is not None else None
-
     def _ramp(self, now: float, rtt: float, passed: float) -> None:
         fast, steady = self.path.fast(now), self.path.pairs.capacity_bps(now)
         target = self.target_bps
@@ -287,14 +299,6 @@ class Estimator(Known):
         if self._careful or now < self._hold_until + 4 * tuning.HOLD:
             growth = max(tuning.CAREFUL, tuning.CAREFUL_BPS / target)
         self._set(max(target, min(ceiling, target * (1 + growth * passed))))
-
-    def _ceiling(self, now: float) -> float:
-        fast = self.path.fast(now)
-        ceiling = self.max_bps if fast is None else tuning.PAIR_USE * fast
-        if now < self._hold_until and self._share is not None:
-            ceiling = min(ceiling, self._share)
-        guess = self._fair_guess(now)
-        return ceiling if guess is None else min(ceiling, guess)
 
     def _cruise(self, now: float, passed: float) -> None:
         queue, aim, target = self.path.delay.standing, self._aim(), self.target_bps
@@ -334,10 +338,6 @@ class Estimator(Known):
             self._careful = self._is_part() and self.target_bps > 2 * self._min_bps
             self._share = self._share_pair = None
             self._enter(State.RAMP, now, "no queue above the old share")
-
-    def _is_part(self) -> bool:
-        """Whether the link carries more than what is ours of it."""
-        return self._share is not None and self._share_pair is not None and self._share_pair > PART * self._share
 
     def _answers_losses(self, now: float, rtt: float) -> bool:
         """Test whether losses answer to our rate, and heed them if they do."""
@@ -382,6 +382,7 @@ class Estimator(Known):
     def _enter(self, state: State, now: float, reason: str) -> None:
         changed = state is not self.state
         self._since = None
+        self.is_overdue = False
         self.state, self._state_at = state, now
         if changed and self._observer is not None:
             self._observer.record(

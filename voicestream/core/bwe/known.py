@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+from voicestream.core.bwe import tuning
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
 from voicestream.core.bwe.pair_schedule import PairSchedule
 from voicestream.core.bwe.path import FASTER, PathView
+from voicestream.core.bwe.rivals import PART, Rivals
 from voicestream.core.bwe.state import State
 
 __all__ = ["Known"]
@@ -35,6 +39,8 @@ class Known:
         self._share_pair: float | None = None  # what pairs said then
         self._decided_at: float | None = None
         self._schedule = PairSchedule()
+        self._rivals = Rivals()
+        self._hold_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
     @property
     def loss(self) -> LossPattern:
@@ -79,3 +85,26 @@ class Known:
     def paired(self, now: float) -> None:
         """A pair leaves."""
         self._schedule.paired(now)
+
+    # What follows from it
+
+    def _aim(self) -> float:
+        """Queue to aim at while cruising, in seconds."""
+        return min(tuning.MOST_QUEUE, max(tuning.LEAST_QUEUE, tuning.QUEUED_BITS / self.target_bps))
+
+    def _fair_guess(self, now: float) -> float | None:
+        """Part of the link to be taken whatever the queue says while others keep it full."""
+        pair = self.path.pairs.capacity_bps(now)
+        return tuning.RIVAL_USE * pair if self._rivals.compete(now) and pair is not None else None
+
+    def _ceiling(self, now: float) -> float:
+        fast = self.path.fast(now)
+        ceiling = self.max_bps if fast is None else tuning.PAIR_USE * fast
+        if now < self._hold_until and self._share is not None:
+            ceiling = min(ceiling, self._share)
+        guess = self._fair_guess(now)
+        return ceiling if guess is None else min(ceiling, guess)
+
+    def _is_part(self) -> bool:
+        """Whether the link carries more than what is ours of it."""
+        return self._share is not None and self._share_pair is not None and self._share_pair > PART * self._share

@@ -7,7 +7,7 @@ from typing import Final
 
 from voicestream.core.bwe.samples import Sample
 
-__all__ = ["PacketPairs"]
+__all__ = ["LUMPY", "PacketPairs"]
 
 MAX_AGE: Final = 4.0
 """Seconds for which a pair counts."""
@@ -20,16 +20,31 @@ TOGETHER: Final = 0.0015
 FASTEST: Final = 2e6
 """Bits per second; what is faster than this is all the same to speech, and pairs do not tell it apart."""
 
+APART: Final = 0.01
+"""Seconds from which two datagrams left apart."""
+
+AT_ONCE: Final = 0.001
+"""Seconds within which they came at once all the same: the link serves in lumps."""
+
+LUMPY: Final = 0.4
+"""Share of such datagrams from which pairs tell of the lumps, and nothing of the link's rate."""
+
+_LUMPS_GAIN: Final = 1 / 24
 _TICK: Final = 0.00025
 _KEPT: Final = 24
 
 
 class PacketPairs:
-    """Rates told by pairs, newest last."""
+    """Rates told by pairs, newest last.
 
-    __slots__ = ("_capacity", "_fast", "_found", "_last")
+    Attributes:
+        lumps: Share of the datagrams that came at once with the one before, though they had left apart.
+    """
+
+    __slots__ = ("_capacity", "_fast", "_found", "_last", "lumps")
 
     def __init__(self) -> None:
+        self.lumps = 0.0
         self._last: Sample | None = None
         self._found: deque[tuple[float, float]] = deque(maxlen=_KEPT)
         # The last answers and their moments, which are asked for again and again.
@@ -39,9 +54,15 @@ class PacketPairs:
     def add(self, sample: Sample, now: float) -> bool:
         """Take a datagram that arrived; whether it is the second of a pair, whose delay tells nothing of the queue."""
         last, self._last = self._last, sample
-        if last is None or sample.number != last.number + 1 or sample.sent_at - last.sent_at > TOGETHER:
+        if last is None or sample.number != last.number + 1:
             return False
-        gap = max(sample.arrived_at - last.arrived_at, _TICK)
+        left, gap = sample.sent_at - last.sent_at, max(sample.arrived_at - last.arrived_at, _TICK)
+        if left > TOGETHER:
+            if left > APART:
+                self.lumps += _LUMPS_GAIN * ((gap < AT_ONCE) - self.lumps)
+            return False
+        if self.lumps > LUMPY:
+            return True
         self._found.append((now, min(FASTEST, sample.wire_bytes * 8 / gap)))
         self._capacity = self._fast = None
         return True
@@ -77,4 +98,5 @@ class PacketPairs:
     def forget(self) -> None:
         """The path is another one."""
         self._found.clear()
+        self.lumps = 0.0
         self._capacity = self._fast = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -32,6 +33,12 @@ QUEUE_MEMORY: Final = 0.6
 MOST_UNDER_WAY: Final = 256
 """Datagrams remembered until a report tells of something that left later."""
 
+LATE: Final = 1
+"""Datagrams under way that may be lost, and are not waited for."""
+
+LOSSY: Final = 0.01
+"""Share of losses from which what does not come is likely to be lost."""
+
 JITTERY: Final = 0.003
 """Seconds of jitter from which single pairs tell little."""
 
@@ -47,6 +54,7 @@ class PathView:
         own_losses: The path's own: without those reported while a queue stood, which drops what it has no room for.
         pairs: What pairs tell.
         first_at: When the first datagram left; None before.
+        overdue: Seconds that the next but one of those under way has waited at least, as the newest report shows; the next one may be lost.
         told_to: When the newest datagram that arrived had left.
         sent_bps: Bits per second sent over the last second or so.
         waiting_since: Since when something sent has not been reported; None when all was.
@@ -54,7 +62,7 @@ class PathView:
 
     __slots__ = (
         "_asked_at", "_blackouts", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay", "delivery", "first_at", "losses",
-        "own_losses", "pairs", "sent_bps", "told_to", "waiting_since",
+        "overdue", "own_losses", "pairs", "sent_bps", "told_to", "waiting_since",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +73,7 @@ class PathView:
         self.own_losses = LossLog()
         self.pairs = PacketPairs()
         self.first_at: float | None = None
+        self.overdue = 0.0
         self.told_to = -math.inf
         self.sent_bps = 0.0
         self.waiting_since: float | None = None
@@ -96,11 +105,17 @@ class PathView:
         since = now - self.told_to - max(0.0, self.delay.wait)
         return max(0.0, sum(size for _, size in self._under_way) * 8 / rate_bps - since)
 
+    @property
+    def overdue_bps(self) -> float:
+        """What the path carries at most, where something is overdue."""
+        first = itertools.islice(self._under_way, 1 + LATE)
+        return sum([size for _, size in first]) * 8 / self.overdue if self.overdue > 0 else math.inf
+
     def sent_bps_at(self, now: float) -> float:
         """`sent_bps`, fallen since the last datagram."""
         return self.sent_bps * max(0.0, 1 - (now - (self._sent_at or now)))
 
-    def told(self, now: float, samples: Sequence[Sample], lost: Sequence[int]) -> None:
+    def told(self, now: float, samples: Sequence[Sample], lost: Sequence[int], seen_until: float | None = None) -> None:
         """A report came; see `Estimator.feedback`."""
         for sample in samples:
             second = self.pairs.add(sample, now)
@@ -120,6 +135,9 @@ class PathView:
             while self._under_way and self._under_way[0][0] <= self.told_to:
                 self._under_way.popleft()
             self.waiting_since = now if self._asked_at > samples[-1].sent_at else None
+        self.overdue = 0.0
+        if seen_until is not None and len(self._under_way) > LATE and self.losses.share < LOSSY:
+            self.overdue = seen_until - self._under_way[LATE][0] - self.delay.base
 
     def _measure(self, sample: Sample, now: float) -> None:
         """Take a delay. On a link that has become faster the old lengths of datagrams have made the base too low: begin anew."""

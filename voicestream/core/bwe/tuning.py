@@ -9,15 +9,17 @@ __all__ = [
     "BEGUN",
     "CAREFUL",
     "CAREFUL_BPS",
+    "CLEAR",
     "DAMPING",
     "FINDING",
     "HOLD",
     "LEAST_QUEUE",
     "LEAST_SHARE",
-    "LONGEST_HOLD",
-    "LONG_QUEUE",
+    "LEAST_SPEECH",
+    "LONG_OVERDUE",
     "MOST_QUEUE",
     "MOST_RESTARTS",
+    "OVERDUE",
     "PAIR_USE",
     "POLICED_USE",
     "QUEUED_BITS",
@@ -26,7 +28,6 @@ __all__ = [
     "REFRESH",
     "RISES",
     "RIVAL_USE",
-    "SHORT_QUEUE",
     "UNDO_INTERVAL",
 ]
 
@@ -81,13 +82,17 @@ RISES: Final = 2
 UNDO_INTERVAL: Final = 2.0
 """Seconds from one decrease that was undone to the next: others may have made room for us."""
 
-LONG_QUEUE: Final = 0.35
-"""Seconds of queue from which a pause is better than to go on with less: speech behind it would come too late to be of use."""
-
-SHORT_QUEUE: Final = 0.12
-"""Seconds of queue at which speech goes on after it."""
-
-LONGEST_HOLD: Final = 0.8
-
 FINDING: Final = 0.6
 """Seconds from the first sign of a queue in which our share of the link is still being found out."""
+
+OVERDUE: Final = 0.045
+"""Seconds beyond jitter for which what should have arrived has not, when it is said to be overdue."""
+
+LONG_OVERDUE: Final = 0.12
+"""The same, when there must be a queue."""
+
+CLEAR: Final = 0.08
+"""Seconds that the newest datagrams may have waited on a path of which the lack of the next one tells something."""
+
+LEAST_SPEECH: Final = 1.7
+"""What the least speech takes, in parts of the least estimate."""

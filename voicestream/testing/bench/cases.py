@@ -75,6 +75,13 @@ CHANGES: Final = (
         name="floor", about="below the least rate for 12 s: pause, and go on", seconds=40, b2a=link(((0, 100), (8, 6), (20, 100))),
         settle=8, queue_ms=500, bars=(TAKE,), quick=True,
     ),
+    *(
+        Case(
+            name=f"floor{kbps}", about=f"speech on {kbps} kbps for 20 s", seconds=50, b2a=link(((0, 100), (10, kbps), (30, 100))), settle=8,
+            queue_ms=500, bars=(TAKE, Bar("unheard", "<=", 0.1)), quick=kbps == 16,
+        )
+        for kbps in (14, 16, 20)
+    ),
     Case(
         name="steps-60", about="200, 50, 30, 200 kbps at a round trip of 60 ms", seconds=30, settle=3, quick=True,
         b2a=link(((0, 200), (6, 50), (11, 30), (16, 200)), delay_ms=30), a2b=link(1000, delay_ms=30),

@@ -10,7 +10,8 @@ from typing import Final
 
 from voicestream.testing.bench.case import NEED_BPS, Case, Direction, Media
 from voicestream.testing.bench.greedy import GreedyFlow
-from voicestream.testing.bench.heard import FRAME_MS, TOOLS, Hearing, hearing
+from voicestream.testing.bench.heard import FRAME_MS, TOOLS, Hearing, hearing, late_share
+from voicestream.testing.bench.limit import WITHIN_MS, limits
 from voicestream.testing.bench.link_of import capacity_bps
 from voicestream.testing.bench.shared import Leg
 from voicestream.testing.link import own_queueing_ms
@@ -110,6 +111,9 @@ def figures(case: Case, logs: Sequence[FlowLog], greedy: Sequence[GreedyFlow], *
     found["dropped"] = max(sum(packet.left_at is None for packet in log.leg.carried) / max(1, len(log.leg.carried)) for log in logs)
     if greedy:
         _competition(case, by_way[case.greedy[0].way], greedy, found)
+    elif [log.way for log in logs] == ["b2a"] and case.policer_bytes is None and (case.restless or len(case.b2a.rate_steps) > 1):
+        found.update(limits(case.b2a, begin=logs[0].accepted_at, end=case.seconds - 1))
+        found["unheard_350"] = late_share(logs[0].heard, WITHIN_MS[-1])
     return found
 
 

@@ -15,7 +15,7 @@ from voicestream.testing.measure import Samples
 from voicestream.testing.side import CallSide, FrameFate
 from voicestream.testing.tap import TappedPlayout
 
-__all__ = ["FRAME_MS", "TOOLS", "Hearing", "hearing"]
+__all__ = ["FRAME_MS", "TOOLS", "Hearing", "hearing", "late_share"]
 
 TOOLS: Final = ("resent", "repair", "copy", "inband")
 FRAME_MS: Final = (10, 20, 40, 60)
@@ -89,6 +89,13 @@ def hearing(speaker: CallSide, listener: CallSide) -> Hearing:
         redundancy=_redundancy(speaker),
         frames=frames,
     )
+
+
+def late_share(heard: Hearing, within_ms: float) -> float:
+    """Share of the speech that was not heard within so many milliseconds of its capture."""
+    whole = sum(length for _, length, _, _ in heard.frames)
+    late = sum(length for _, length, delay, played in heard.frames if not played or (delay is not None and delay > within_ms))
+    return late / whole if whole else 0.0
 
 
 def _redundancy(speaker: CallSide) -> dict[str, float]:

@@ -27,6 +27,10 @@ COLUMNS: Final = (
     ("tcp", "tcp_share", "{:.2f}"),
     ("conc%", "concealed", "{:.2%}"),
     ("unhd%", "unheard", "{:.2%}"),
+    ("late%", "unheard_350", "{:.1%}"),
+    ("l150%", "limit_150", "{:.1%}"),
+    ("l250%", "limit_250", "{:.1%}"),
+    ("l350%", "limit_350", "{:.1%}"),
     ("drop%", "dropped", "{:.1%}"),
     ("d50", "delay_p50_ms", "{:.0f}"),
     ("d95", "delay_p95_ms", "{:.0f}"),
@@ -43,8 +47,10 @@ LEGEND: Final = """\
 use: least part of min(capacity, need) in steady windows; q: own queueing delay there, ms; react: seconds until a drop of capacity has left
 no long wait; take: until nine tenths of new capacity are used; back: until speech plays as early as before the drop again; start: from
 accept to a full rate; turns: reversals of the target in 10 s; media, tcp: parts of their fair share; conc: made up; unhd: played by no
-tool; drop: dropped by the queue; d: capture to playing, ms; red: redundancy's part of the wire; rec: ms from when a lost frame would have
-come to when it came, whole and by tool (sent again, repair, low-rate copy); frames: share of the time in frames of 10/20/40/60 ms.
+tool; late: not heard within 350 ms; l: the limit, what nobody could have had within 150, 250 and 350 ms at 13, 24 or 40 kbps, knowing all
+that was to come; drop: dropped by the queue; d: capture to playing, ms; red: redundancy's part of the wire; rec: ms from when a lost frame
+would have come to when it came, whole and by tool (sent again, repair, low-rate copy); frames: share of the time in frames of 10/20/40/60
+ms.
 Below a row stand its bars; * is a miss."""
 
 NAME: Final = 22

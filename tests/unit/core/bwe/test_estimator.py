@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from voicestream.core.bwe import Estimator, Sample, State
+from voicestream.core.bwe.pause import LONGEST
 
 RTT = 0.06
 
@@ -213,4 +214,38 @@ def test_behind_a_long_queue_nothing_leaves_for_a_while() -> None:
         driver.number += 1
     assert estimator.hold_until < begin
     estimator.feedback(begin + 0.95, samples, [], RTT)
-    assert begin + 1.3 < estimator.hold_until <= begin + 0.95 + 0.8
+    assert begin + 1.3 < estimator.hold_until <= begin + 0.95 + LONGEST
+
+
+def silent(driver: Driver, *, until: float) -> None:
+    """Send on while nothing arrives, and hear of that."""
+    estimator, begin = driver.estimator, driver.now
+    while driver.now < begin + until:
+        estimator.sent(driver.number, driver.now, 250)
+        driver.number, driver.now = driver.number + 1, driver.now + 0.02
+    estimator.feedback(driver.now + RTT / 2, [], [], RTT, driver.now + 3.0)
+
+
+def test_what_should_have_come_and_has_not_is_heeded_before_it_comes() -> None:
+    driver = Driver()
+    driver.run(3)
+    target = driver.target
+    driver.estimator.feedback(driver.now + RTT / 2, [], [], RTT, driver.now + 3.0)
+    assert not driver.estimator.is_overdue
+    silent(driver, until=0.1)
+    assert driver.estimator.is_overdue
+    assert driver.estimator.draining
+    assert driver.target == target
+    driver.run(0.1)
+    assert not driver.estimator.is_overdue
+    assert driver.estimator.state is State.RAMP
+
+
+def test_where_nothing_comes_for_longer_there_is_a_queue() -> None:
+    recorder = Recorder()
+    driver = Driver(recorder=recorder)
+    driver.run(3)
+    silent(driver, until=0.24)
+    assert driver.estimator.state is State.DRAIN
+    assert driver.target < 30e3
+    assert recorder.records[-1][1]["reason"] == "nothing comes any more"

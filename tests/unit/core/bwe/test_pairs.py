@@ -51,3 +51,15 @@ def test_old_pairs_do_not_count_and_a_path_can_be_forgotten() -> None:
     assert pairs.capacity_bps(1.0) is not None
     pairs.forget()
     assert pairs.capacity_bps(1.0) is None
+
+
+def test_where_datagrams_come_in_lumps_pairs_tell_nothing() -> None:
+    pairs = PacketPairs()
+    for number in range(60):  # three left one after the other, and came at once
+        sent = 0.02 * number
+        pairs.add(Sample(number, sent, 0.06 * (number // 3 + 1), 200), sent)
+    assert pairs.lumps > 0.5
+    assert pair(pairs, 60, 1.3, 0.0001)
+    assert pair(pairs, 62, 1.4, 0.0001)
+    assert pair(pairs, 64, 1.5, 0.0001)
+    assert pairs.capacity_bps(1.5) is None
