@@ -218,7 +218,7 @@ class Allocator:
             lookahead: Seconds that the far end's playout waits at most.
         """
         self._rtt = self._rtt if rtt is None else rtt
-        self._memory.update(now, loss.share, loss.mean_burst)
+        self._memory.update(now, loss.share, loss.mean_burst, far=self._rtt >= lookahead)
         before = self.plan
         self.wanted_share = self._chosen(self._config.rate.redundancy_cap, lookahead).share
         self._protect(self._chosen(self._room(media_bps, lookahead), lookahead))
@@ -228,7 +228,7 @@ class Allocator:
         share, plan = self._config.rate.redundancy_share, self.plan
         return choose(
             Tools(share=share, most=max(share, most) if share else 0.0, copies=self.copies),
-            loss=self._memory.share,
+            loss=self._memory.possible,
             burst=self._memory.burst,
             rtt=self._rtt,
             lookahead=lookahead,

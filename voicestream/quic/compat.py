@@ -178,6 +178,11 @@ class VoiceQuic(WindowedQuic):
             self._choose_ack_delay(context, audio_only=audio_only)
         return ack_eliciting, probing
 
+    def _handle_ack_frame(self, context: QuicReceiveContext, frame_type: int, buf: Buffer) -> None:
+        super()._handle_ack_frame(context, frame_type, buf)
+        if self._voice_first_rtt is None and self._voice_first_sent is not None:
+            self._voice_first_rtt = context.time - self._voice_first_sent
+
     def _choose_ack_delay(self, context: QuicReceiveContext, *, audio_only: bool) -> None:
         if self._handshake_confirmed:  # until then aioquic's millisecond
             # Nobody retransmits datagrams, so their ACK may wait; 50 ACKs a second would cost 3 kbps.
@@ -353,15 +358,14 @@ class VoiceQuic(WindowedQuic):
         return QuicEnd(event.error_code, event.frame_type, event.reason_phrase, by_peer, self._state is QuicConnectionState.TERMINATED)
 
     @property
-    def newest_acked(self) -> int:
-        """Number of the newest packet that the peer has acknowledged since the handshake; 0 before there is one."""
-        space = self._spaces.get(Epoch.ONE_RTT)
-        return 0 if space is None else space.largest_acked_packet
+    def rtt(self) -> float | None:
+        """Smoothed round trip in seconds; before QUIC's first sample that of the first packet, or None."""
+        return self._loss._rtt_smoothed if self._loss._rtt_initialized else self._voice_first_rtt
 
     @property
-    def rtt(self) -> float | None:
-        """Smoothed round trip in seconds; None before the first sample."""
-        return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
+    def least_rtt(self) -> float | None:
+        """Least round trip in seconds, likewise."""
+        return self._loss._rtt_min if self._loss._rtt_initialized else self._voice_first_rtt
 
     @property
     def probe_timeout(self) -> float:

@@ -1,10 +1,13 @@
-"""Flow control windows that follow what was delivered, an idle timeout that is one, and no pacing.
+"""Flow control windows that follow what was delivered, an idle timeout that is one, no pacing, and the handshake's round trip.
 
 aioquic doubles a window whenever the highest offset seen has passed half of it, gaps included. A peer that sends one byte at each limit
 thus has it allocate without bound; here the bound is `Windows`.
 
 It also waits three probe timeouts for a dead path, however long these are; a path that was stuck for seconds makes them tens of seconds,
 and the connection with all that it holds outlives its far end by minutes.
+
+And on a path with a round trip beyond its first probe timeout (0.2 s) it has forgotten when it sent what is acknowledged then, so that
+nothing is measured when the handshake is complete.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class WindowedQuic(QuicConnection):
         self._voice_windows = windows
         self._voice_delivered = 0
         self._voice_ids_told = False
+        self._voice_first_sent: float | None = None
+        self._voice_first_rtt: float | None = None
         super().__init__(
             configuration=configuration,
             original_destination_connection_id=original_destination_id,
@@ -63,6 +68,19 @@ class WindowedQuic(QuicConnection):
         self._local_max_streams_bidi.value = self._local_max_streams_bidi.sent = windows.bidirectional_streams
         self._local_max_streams_uni.value = self._local_max_streams_uni.sent = windows.unidirectional_streams
         self._local_max_stream_data_bidi_local = self._local_max_stream_data_bidi_remote = windows.control
+
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, tuple[str, int]]]:
+        """As aioquic's; the first time is remembered."""
+        packets = super().datagrams_to_send(now)
+        if self._voice_first_sent is None and packets:
+            self._voice_first_sent = now
+        return packets
+
+    @property
+    def newest_acked(self) -> int:
+        """Number of the newest packet that the peer has acknowledged since the handshake; 0 before there is one."""
+        space = self._spaces.get(Epoch.ONE_RTT)
+        return 0 if space is None else space.largest_acked_packet
 
     def let_go(self) -> None:
         """Nobody will send or receive any more: have nothing in it refer back to it.

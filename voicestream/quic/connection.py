@@ -37,6 +37,9 @@ MAX_LINGER: Final = 1.0
 BLOCKED_POLL: Final = 0.02
 """Seconds between two looks at a session whose events the peer does not take."""
 
+SUPPOSES: Final = 100
+"""Datagrams with which the session is told of the least round trip that QUIC has measured; by then it has its own."""
+
 
 class Connection(ConnectionView):
     """A QUIC connection with its session; `ClientEndpoint` and `ServerEndpoint` make them.
@@ -75,6 +78,7 @@ class Connection(ConnectionView):
         self._timeout = handshake_timeout
         self._deadline: float | None = None
         self._is_up = False
+        self._supposes = SUPPOSES
         self._is_over = False
         self._linger_until: float | None = None
         self._closed: Closed | None = None
@@ -275,6 +279,10 @@ class Connection(ConnectionView):
         for event in self._quic.drain_events():
             if isinstance(event, events.DatagramFrameReceived):
                 if self._takes_data():
+                    if self._supposes:
+                        # The handshake's large packets take long on a slow path; those after it tell more.
+                        self._supposes -= 1
+                        self.session.suppose_rtt(self._quic.least_rtt)
                     self.session.receive_datagram(event.data, now)
             elif isinstance(event, events.StreamDataReceived):
                 if event.stream_id == CONTROL_STREAM and self._quic.hears_early and not (self._is_up or self._is_over):

@@ -53,6 +53,9 @@ class Vacant:
     def path_changed(self, now: float) -> None:
         """Nothing was known of it."""
 
+    def suppose_rtt(self, rtt: float | None) -> None:
+        """Nobody wants to know."""
+
     def start(self, now: float, rtt: float | None = None) -> None:
         """Nothing begins."""
 

@@ -18,6 +18,7 @@ from voicestream.errors import ProtocolError
 from voicestream.session.grease import Grease
 from voicestream.session.hub import Hub, earliest
 from voicestream.session.planner import Planner
+from voicestream.session.recovery_values import ASSUMED_RTT
 from voicestream.session.reports import Reports, is_eliciting
 from voicestream.session.sender import Bundle, Sender
 from voicestream.session.tracks import Tracks
@@ -109,6 +110,7 @@ class Link:
         send_time = reports.times.seconds(datagram.send_tick, now)
         self._hub.is_unheard = self._planner.estimator.state is RateState.STARVED
         self._tracks.heard(now)
+        self._tracks.recovery.missed.least_rtt = reports.clock.min_rtt or reports.clock.rtt or ASSUMED_RTT
         for frame in datagram.frames:
             if isinstance(frame, _MEDIA):
                 self._tracks.on_media(frame, now, send_time)
@@ -196,7 +198,7 @@ class Link:
             if self._tracks.replay.is_active:
                 out += self._owed(now)
         reports, repeats = self.reports, self._hub.outgoing.repeats
-        if recovery.asking(now, reports.clock.rtt) or reports.due_alone(now) or repeats.due_alone(now):
+        if recovery.missed.asking(now, reports.clock.rtt) or reports.due_alone(now) or repeats.due_alone(now):
             bundle = Bundle(others=WIRE_OVERHEAD + HEADER_SIZE)
             self._ride(bundle, now, alone=True)
             out.append(self._seal(bundle, now))
@@ -265,7 +267,7 @@ class Link:
                 self._hub.outgoing.repeats.next_timer(),
                 self.keepalive.next_timer(),
                 self._knocks.next_timer(),
-                tracks.recovery.next_timer(rtt),
+                tracks.recovery.missed.next_timer(rtt),
                 self._planner.next_timer(rtt),
                 tracks.replay.next_timer(),
             )
@@ -294,7 +296,7 @@ class Link:
                 bundle.tokens.append((key, version))
                 self._hub.outgoing.repeats.sent(key, now, self.reports.clock.rtt or 0.0)
         recovery = self._tracks.recovery
-        for question in recovery.questions(room) if recovery.asking(now, self.reports.clock.rtt) else ():
+        for question in recovery.missed.questions(room) if recovery.missed.asking(now, self.reports.clock.rtt) else ():
             size = frame_size(question)
             riders.append(question)
             self._tracks.asked(question.track, now)

@@ -165,6 +165,10 @@ class Machine(abc.ABC):
         if self.is_open:
             self._planner.estimator.path_changed(now)
 
+    def suppose_rtt(self, rtt: float | None) -> None:
+        """What the transport has measured of the path meanwhile, in seconds, to go by until the session has measured itself."""
+        self._link.reports.clock.suppose(rtt)
+
     def handle_timer(self, now: float) -> None:
         """Do what is due. Harmless when called too early or late."""
         if self.is_closed:

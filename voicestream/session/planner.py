@@ -41,7 +41,7 @@ ESTIMATE_BELOW_FLOOR: Final = 0.6
 EVENTS_USE: Final = 0.8
 """Part of the link that audio and events may take together while nothing stands against it."""
 
-PROTECTED_BPS: Final = 134000
+PROTECTED_BPS: Final = 128000
 """Up to so much on the wire, what is kept for retransmissions included, redundancy costs no bits of the codec."""
 
 GOOD_BPS: Final = 48000

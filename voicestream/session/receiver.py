@@ -67,6 +67,8 @@ class ReceiverCounts:
     progress_told: int = 0
     replayed: int = 0
     talking: bool = False
+    is_told: bool = False
+    is_far: bool = False
     break_at: float | None = None
     newest_at: float | None = None
 

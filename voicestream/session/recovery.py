@@ -1,4 +1,4 @@
-"""Recovery of a session's tracks: repair frames and retransmissions out, questions and recovered media in."""
+"""Recovery of a session's tracks: repairs, copies and retransmissions that leave. What comes in is `missed`'s."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Iterable
 from typing import Final
 
 from voicestream.codepoints import CodecId
-from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
 from voicestream.core.rate_limit import RateLimit
 from voicestream.core.recovery.budget import RedundancyBudget, Tool
-from voicestream.core.recovery.fec import Repair, RepairEncoder, Source, runs_of, window_of
+from voicestream.core.recovery.fec import RepairEncoder, Source, runs_of
 from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
 from voicestream.core.recovery.retain import RetainedMedia
-from voicestream.core.recovery.waiting import Waiting
 from voicestream.media import MediaFrame
 from voicestream.session.coded import coded
-from voicestream.session.hub import Hub, earliest
-from voicestream.session.recovery_values import IncomingRecovery, OutgoingRecovery, RecoveryCounts, flags_of
+from voicestream.session.hub import Hub
+from voicestream.session.missed import Missed
+from voicestream.session.recovery_values import ASSUMED_RTT, REPAIR_SPAN_UNITS, OutgoingRecovery, RecoveryCounts, flags_of
 from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
 from voicestream.wire.frame_values import CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
@@ -29,23 +28,11 @@ from voicestream.wire.sequence import unwrap
 
 __all__ = ["Recovery"]
 
-REPAIR_SPAN_UNITS: Final = 52
-"""How far back a repair reaches (130 ms): what is older is past its playout time behind a lookahead of 150 ms."""
-
 REPAIR_HASTE: Final = 2
 """Frames by which a repair may leave before the plan's interval has passed, if there is credit."""
 
-ASSUMED_RTT: Final = 0.1
-"""Seconds, before the first report."""
-
-MAX_HOLE_UNITS: Final = 160
-"""A longer hole (400 ms) is a break or a silence whose marks were lost; only its end is worth asking for."""
-
 LOOKED_AT_PER_SECOND: Final = 20000
 """Frames that questions of the far end make us look at in a second: all that is kept of a call, ten times."""
-
-MAX_BREAK_UNITS: Final = 1600
-"""What is asked for of a break, where everything is wanted in order (4 s): after a longer one the session is resumed."""
 
 INBAND_PART: Final = 0.2
 """Estimated part of a frame's bytes that the codec's in-band copy of the frame before takes under a low hint."""
@@ -67,27 +54,24 @@ class Recovery:
         budget: What all tools may cost.
         counts: Counters.
         outgoing: By track that this end sends.
-        incoming: By track that this end receives.
+        missed: What comes in.
     """
 
-    __slots__ = ("_hub", "_looking", "_questions", "_rtt", "budget", "counts", "incoming", "outgoing")
+    __slots__ = ("_hub", "_looking", "budget", "counts", "missed", "outgoing")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.budget = RedundancyBudget(hub.config.rate.redundancy_share)
         self.counts = RecoveryCounts()
         self.outgoing: dict[int, OutgoingRecovery] = {}
-        self.incoming: dict[int, IncomingRecovery] = {}
+        self.missed = Missed(hub, self.counts)
         self._looking = RateLimit(LOOKED_AT_PER_SECOND, 1.0)
-        self._questions: dict[int, tuple[tuple[int, int], ...]] = {}
-        self._rtt = ASSUMED_RTT
 
     def open(self, *, sent: Iterable[int], received: Iterable[int]) -> None:
         """Set up the tracks that this end sends and receives."""
         for track in sent:
             self.outgoing[track] = OutgoingRecovery(RepairEncoder(), RetainedMedia(self._hub.config.retain_s), ResendQueue())
-        for track in received:
-            self.incoming[track] = IncomingRecovery()
+        self.missed.open(received)
 
     # Out
 
@@ -300,99 +284,3 @@ class Recovery:
         window = repair.window
         self._hub.record(now, "recovery:repair_sent", track=track, newest_pts=window[0], frames=len(window), reason=reason)
         return True
-
-    # In
-
-    def arrived(self, media: MediaFrame, older_end: int, now: float, *, patience: float = 0.0, plain: bool = False) -> list[Source]:
-        """New media has come, in whatever way; returns what the repairs bring back with its help.
-
-        Args:
-            media: The frame.
-            older_end: End of the latest media before it.
-            now: Monotonic seconds.
-            patience: Seconds that whoever takes it in order waits for what a break has swallowed; 0 where it is not one.
-            plain: It came the plain way.
-        """
-        into = self.incoming[media.track]
-        into.missing.arrived(media.pts, media.units)
-        if media.pts >= older_end:
-            into.loss.arrived()
-        elif plain:
-            into.loss.overtaken()
-        if media.pts > older_end and not media.talkspurt_start:
-            into.loss.lost(min(MAX_HOLE_UNITS, media.pts - older_end) // media.units)
-            self._hole(media.track, into, older_end, media.pts, now, patience)
-        into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
-        return into.decoder.source(Source(pts=media.pts, flags=flags_of(media), payload=media.payload))
-
-    def waiting(self, track: int, units: int) -> Waiting | None:
-        """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
-        return self.incoming[track].waiting(units, self._rtt, self._hub.config.playout.lookahead_ms / 1000)
-
-    def ended(self, track: int, end_pts: int, finish_pts: int, now: float, *, patience: float = 0.0) -> None:
-        """The track ends at `finish_pts`, and media has come up to `end_pts`."""
-        if finish_pts > end_pts:
-            self._hole(track, self.incoming[track], end_pts, finish_pts, now, patience)
-
-    def on_repair(self, frame: RepairFrame, reference: int) -> list[Source]:
-        """A repair has come; returns what it brings back."""
-        self.counts.repairs_received += 1
-        window = window_of(unwrap(frame.newest_pts, reference), frame.runs)
-        if window is None:  # VS-10.3-3
-            self.counts.repairs_invalid += 1
-            return []
-        return self.incoming[frame.track].decoder.repair(Repair(key=frame.key, window=window, symbol=frame.symbol))
-
-    def voided(self, track: int, to_pts: int) -> None:
-        """A clear: what lies before `to_pts` is not missed, nor asked for."""
-        self.incoming[track].missing.clear(to_pts)
-        wanted = [(max(first, to_pts), first + units) for first, units in self._questions.pop(track, ()) if first + units > to_pts]
-        if wanted:
-            self._questions[track] = tuple((first, end - first) for first, end in wanted)
-
-    def asking(self, now: float, rtt: float | None) -> bool:
-        """Whether there is something to ask the far end for now."""
-        self._rtt = rtt or ASSUMED_RTT
-        for track, into in self.incoming.items():
-            if not len(into.missing):
-                continue
-            given_up = into.missing.given_up
-            due = into.missing.due(now, rtt or ASSUMED_RTT)
-            self._record_given_up(track, into, given_up, now, "too late to ask")
-            if due:
-                self._questions[track] = due
-                self._hub.record(now, "recovery:asked", track=track, ranges=[list(one) for one in due], reason="missing, and in time")
-        return bool(self._questions)
-
-    def questions(self, room: int) -> list[MissingFrame]:
-        """The questions that fit into so many bytes; they are asked with that."""
-        found: list[MissingFrame] = []
-        for track, ranges in list(self._questions.items()):
-            question = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in ranges))
-            size = frame_size(question)
-            if size <= room:
-                room -= size
-                found.append(question)
-                del self._questions[track]
-        return found
-
-    def next_timer(self, rtt: float | None) -> float | None:
-        """When the next question is due, or None."""
-        return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.incoming.values() if len(into.missing)])
-
-    def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
-        if into.missing.given_up != before:
-            self._hub.record(now, "recovery:given_up", track=track, pieces=into.missing.given_up - before, reason=reason)
-
-    def _hole(self, track: int, into: IncomingRecovery, first: int, end: int, now: float, patience: float) -> None:
-        self._hub.record(now, "recovery:hole", track=track, pts=first, units=end - first)
-        if patience:  # VS-4.10-5
-            first = max(first, end - MAX_BREAK_UNITS)
-            into.missing.hole(first, end - first, now, now + patience)
-            return
-        given_up = into.missing.given_up
-        first = max(first, end - MAX_HOLE_UNITS)
-        lookahead = self._hub.config.playout.lookahead_ms / 1000
-        # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
-        into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
-        self._record_given_up(track, into, given_up, now, "too many holes")

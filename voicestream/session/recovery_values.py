@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.recovery.copies import CopyQueue
@@ -15,7 +16,13 @@ from voicestream.media import MediaFrame
 from voicestream.wire.frame_values import AudioFrame
 from voicestream.wire.frames import encode_media_flags
 
-__all__ = ["IncomingRecovery", "OutgoingRecovery", "RecoveryCounts", "flags_of"]
+__all__ = ["ASSUMED_RTT", "REPAIR_SPAN_UNITS", "IncomingRecovery", "OutgoingRecovery", "RecoveryCounts", "flags_of"]
+
+REPAIR_SPAN_UNITS: Final = 52
+"""How far back a repair reaches (130 ms): what is older is past its playout time behind a lookahead of 150 ms."""
+
+ASSUMED_RTT: Final = 0.1
+"""Seconds, before the first report."""
 
 
 @dataclass(slots=True)
@@ -56,7 +63,9 @@ class IncomingRecovery:
         loss = self.loss
         if not loss.is_real:
             return None
-        return waiting_for(loss=loss.share, burst=loss.burst, rtt=rtt, frame=units / UNITS_PER_SECOND, lookahead=lookahead)
+        frame = units / UNITS_PER_SECOND
+        return waiting_for(loss=loss.share, burst=loss.burst, rtt=rtt, frame=frame, lookahead=lookahead, repairs=loss.repairs)
+
 
 def flags_of(frame: MediaFrame | AudioFrame) -> int:
     """The flags that a repair restores."""

@@ -276,7 +276,7 @@ def collect(hub: Hub, link: Link, tracks: Tracks, app_events: AppEvents, planner
 
 def _recovery(tracks: Tracks) -> RecoveryStats:
     recovery = tracks.recovery
-    budget, counts, incoming = recovery.budget, recovery.counts, recovery.incoming.values()
+    budget, counts, incoming = recovery.budget, recovery.counts, recovery.missed.tracks.values()
     return RecoveryStats(
         redundancy_share=sum(budget.spent.values()) / max(1, budget.wire_bytes),
         repair_bytes_sent=budget.spent[Tool.REPAIR],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from voicestream.codepoints import ErrorCode
 from voicestream.config import PTS_UNIT_MS, Track
@@ -11,6 +12,7 @@ from voicestream.core.latency import Latency
 from voicestream.core.recovery.fec import Source
 from voicestream.errors import ProtocolError
 from voicestream.media import SourceKind
+from voicestream.session.delivery import LivePlayout
 from voicestream.session.hub import Hub
 from voicestream.session.receiver import BREAK_UNITS, Receiver
 from voicestream.session.recovery import Recovery
@@ -22,6 +24,10 @@ from voicestream.wire.frames import decode_media_flags
 from voicestream.wire.parameters import Held
 
 __all__ = ["Tracks"]
+
+
+FAR_FRAMES: Final = 300
+"""Frames during which a path that seemed long can turn out to be shorter."""
 
 
 class Tracks:
@@ -94,7 +100,7 @@ class Tracks:
         else:
             receiver = self.incoming(message.track)
             receiver.on_clear(message, now)
-            self.recovery.voided(message.track, receiver.clears.to_pts)
+            self.recovery.missed.voided(message.track, receiver.clears.to_pts)
 
     def clear(self, now: float, track: int, *, outgoing: bool) -> int:
         """Void a track from this end; returns the clear's number. Raises ValueError when the track does not go that way."""
@@ -104,7 +110,7 @@ class Tracks:
         else:
             receiver = self.receiver(track)
             number = receiver.request_clear(now)
-            self.recovery.voided(track, receiver.clears.to_pts)
+            self.recovery.missed.voided(track, receiver.clears.to_pts)
         return number
 
     def _void(self, track: int) -> None:
@@ -128,7 +134,7 @@ class Tracks:
         patience = receiver.patience(now)
         if patience:
             self._ask_again(receiver, receiver.wanted_from, now, patience)
-        self.recovery.ended(message.track, receiver.wanted_from, message.pts, now, patience=patience)
+        self.recovery.missed.ended(message.track, receiver.wanted_from, message.pts, now, patience=patience)
 
     def on_finished(self, message: wire.Finished, now: float) -> None:
         """FINISHED."""
@@ -153,21 +159,24 @@ class Tracks:
         kind = SourceKind.RETRANSMISSION if type(frame) is RetransmissionFrame else SourceKind.AUDIO
         older_end = receiver.wanted_from
         clears = receiver.clears.number
+        counts, playout = receiver.counts, receiver.delivery.playout
+        if playout is not None and (not counts.is_told or (counts.is_far and counts.frames < FAR_FRAMES)):
+            self._begin(receiver, playout)
         media = receiver.on_media(frame, kind, now, send_time)
         if receiver.clears.number > clears:  # it has overtaken its clear
-            self.recovery.voided(frame.track, receiver.clears.to_pts)
+            self.recovery.missed.voided(frame.track, receiver.clears.to_pts)
         if media is not None:
             self.latency.came(media, send_time, first=kind is SourceKind.AUDIO)
             if kind is SourceKind.RETRANSMISSION:
                 self._hub.record(now, "recovery:retransmission_received", track=media.track, pts=media.pts)
             elif media.pts > older_end and not media.talkspurt_start and receiver.delivery.playout is not None:
-                waiting = self.recovery.waiting(media.track, media.units)
+                waiting = self.recovery.missed.waiting(media.track, media.units)
                 if waiting is not None:
                     receiver.delivery.playout.expect_repairs(waiting.seconds, answered=waiting.answered)
             plain, patience = kind is SourceKind.AUDIO, receiver.patience(now)
             if patience:
                 self._ask_again(receiver, older_end, now, patience)
-            self._recovered(receiver, self.recovery.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
+            self._recovered(receiver, self.recovery.missed.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
 
     def answered(self, sent_at: float, now: float, rtt: float | None) -> None:
         """What left at `sent_at` has arrived: who reads in order is done with waiting for an answer, or asks once more."""
@@ -180,12 +189,23 @@ class Tracks:
         track = receiver.track.track_id
         for first, units in receiver.holes_before(end_pts):
             self._hub.record(now, "recovery:hole", track=track, pts=first, units=units)
-            self.recovery.incoming[track].missing.missed_still(first, units, now, now + patience)
+            self.recovery.missed.tracks[track].missing.missed_still(first, units, now, now + patience)
+
+    def _begin(self, receiver: Receiver, playout: LivePlayout) -> None:
+        """Tell a playout what to expect of the path before anything got lost, and if the path turns out to be shorter.
+
+        A handshake's large packets take long on a slow path.
+        """
+        counts = receiver.counts
+        wait = self.recovery.missed.beginning()
+        if counts.is_far != (wait is not None):
+            playout.suppose(wait or 0.0)
+        counts.is_told, counts.is_far = True, wait is not None
 
     def on_repair(self, frame: RepairFrame, now: float, send_time: float) -> None:
         """A repair, and what it brings back."""
         receiver = self.incoming(frame.track)
-        self._recovered(receiver, self.recovery.on_repair(frame, max(receiver.media.end_pts - 1, 0)), now, send_time)
+        self._recovered(receiver, self.recovery.missed.on_repair(frame, max(receiver.media.end_pts - 1, 0)), now, send_time)
 
     def on_copy(self, frame: CopyFrame, now: float, send_time: float) -> None:
         """A low-rate copy."""
@@ -224,7 +244,7 @@ class Tracks:
                 self.latency.came(media, send_time, first=False)
                 self.recovery.counts.frames_repaired += 1
                 self._hub.record(now, "recovery:repaired", track=media.track, pts=media.pts)
-                sources += self.recovery.arrived(media, older_end, now)
+                sources += self.recovery.missed.arrived(media, older_end, now)
 
     def on_anchor(self, frame: AnchorFrame) -> None:
         """The full pts of what follows."""

@@ -62,6 +62,10 @@ class FakeSession:
     def start(self, now: float, rtt: float | None = None) -> None:
         assert self.started_at is None
         self.started_at = now
+        self.rtt_at_start = rtt
+
+    def suppose_rtt(self, rtt: float | None) -> None:
+        self.supposed = rtt
 
     def path_changed(self, now: float) -> None:
         self.paths += 1

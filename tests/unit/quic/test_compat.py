@@ -64,6 +64,8 @@ def test_the_installed_aioquic_has_the_private_attribute(world: Any, owner: str,
 @pytest.mark.parametrize(
     ("function", "parameters"),
     [
+        (QuicConnection.datagrams_to_send, ["self", "now"]),
+        (QuicConnection._handle_ack_frame, ["self", "context", "frame_type", "buf"]),
         (QuicConnection._payload_received, ["self", "context", "plain", "crypto_frame_required"]),
         (QuicConnection._replenish_connection_ids, ["self"]),
         (QuicConnection._serialize_transport_parameters, ["self"]),
@@ -458,3 +460,15 @@ def test_where_nothing_is_to_be_said_aioquic_finds_nothing_either(monkeypatch: p
         world.run(1.0)
     assert asked[True] > 100
     assert asked[False] > 100
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.09, 0.101, 0.15, 0.4])
+def test_the_round_trip_is_known_when_the_handshake_is_complete(world: Any, delay: float) -> None:
+    world.delay = delay
+    endpoint = world.client()
+    endpoint.connect(SERVER, world.now)
+    world.run(10 * delay)
+    server_side = world.server.next_connection()
+    assert endpoint.connection.is_up
+    for connection in (endpoint.connection, server_side):
+        assert connection.session.rtt_at_start == pytest.approx(2 * delay, rel=0.6), "more than half of it, and no more than a probe more"

@@ -57,6 +57,7 @@ class Player:
         self.clears: list[tuple[int, int, int]] = []
         self.ahead: list[tuple[int, bool]] = []
         self.expected: list[tuple[float, bool]] = []
+        self.supposed: list[float] = []
         self.finish_pts: int | None = None
         self.heard = 0
         self.level_units = 12.0
@@ -68,6 +69,9 @@ class Player:
         self.frames.append(frame)
         self.kinds.append(kind)
         self.send_times.append(send_time)
+
+    def suppose(self, wait: float) -> None:
+        self.supposed.append(wait)
 
     def expect_repairs(self, wait: float, *, answered: bool) -> None:
         self.expected.append((wait, answered))

@@ -152,6 +152,8 @@ class StretchControl:
         frame_units: int,
         early: float,
         cost: Callable[[float], float] | None = None,
+        *,
+        cut_by_cost: bool = True,
     ) -> float:
         """Units to add to the next frame (positive) or to take from it (negative); 0 for neither.
 
@@ -164,6 +166,7 @@ class StretchControl:
             early: How much earlier than its neighbours the frame was sent; that much is not delay.
             cost: What it costs to have so much slack, in units. Slack changes by whole grains: the cheaper of two neighbours is
                 kept, though it be less than what is needed or more than what is wanted.
+            cut_by_cost: What is wanted has been measured, so that less of it can be judged by its cost.
         """
         since = max(now - WINDOW_UNITS, self._changed_at)
         least, held = math.inf, math.inf
@@ -187,7 +190,8 @@ class StretchControl:
         if now - self._changed_at < SETTLE_UNITS:
             return 0.0
         surplus, margin = slack - target - UPPER_MARGIN, WAIT_MARGIN
-        if cost is not None and surplus < self.grain <= slack and cost(slack - self.grain) + SPARE_GAIN * self.grain < cost(slack):
+        less = slack - self.grain
+        if cost is not None and cut_by_cost and surplus < self.grain and less >= 0 and cost(less) + SPARE_GAIN * self.grain < cost(slack):
             surplus, margin = self.grain, SPARE_MARGIN
         if surplus >= 0:
             surplus = min(surplus, min([call.wait for call in self._calls]) - margin)

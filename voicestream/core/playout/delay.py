@@ -38,8 +38,11 @@ RECENT_FACTOR = 3.0
 
 UPDATE_UNITS = 40.0
 START_UNITS = 400.0
+LASTING_UNITS = 2400.0
+"""So long what is supposed of a path holds that would need much delay if anything were lost on it (6 s)."""
+
 START_TOLERANCE_UNITS = 2.0
-EXPECTED_TOLERANCE_UNITS = 4.0
+EXPECTED_TOLERANCE_UNITS = 8.0
 MARGIN_UNITS = 1.0
 
 
@@ -72,10 +75,15 @@ class DelayEstimator:
             in time, a wait is heard more than the frame that it may save: the delay grows in the pauses.
         needed: Delay behind the quickest with less than which it is lengthened: what was only supposed is not taken so exactly.
         target: Delay behind the quickest to play at: the spread and a margin, at most the ceiling.
+        is_measured: The target follows from frames that came late; on a path that was supposed to need much delay it can also follow
+            from what is expected of those that will be lost.
+        first_wait: So long behind the quickest the very first frame is held, if the spread asks for it.
     """
 
     def __init__(self, start_units: float, ceiling_units: int) -> None:
-        self._start = start_units
+        self.first_wait = 0.0
+        self._start = self._least_start = start_units
+        self._holds = START_UNITS
         self.ceiling = ceiling_units
         self._histogram = DelayHistogram(ceiling_units)
         self._quickest = SlidingMin(WINDOW_UNITS)
@@ -89,6 +97,7 @@ class DelayEstimator:
         self._observed = 0.0
         self._next_update = 0.0
         self._spread = 0.0
+        self.is_measured = False
         self._expected = SlidingMin(REPAIR_PEAK_UNITS)
         self._at_once = SlidingMin(REPAIR_PEAK_UNITS)
         self._settle_target()
@@ -104,11 +113,23 @@ class DelayEstimator:
         for expected in (self._expected, self._at_once):
             expected.expire(self._position)
         later, at_once = -(self._expected.value or 0.0), -(self._at_once.value or 0.0)
-        supposed = self._start * (1.0 - max(0.0, self._observed - START_UNITS) / (2 * START_UNITS))
+        supposed = self._start * (1.0 - max(0.0, self._observed - self._holds) / (2 * START_UNITS))
         self.spread = min(ceiling, max(self._spread, supposed, at_once))
         self.worth_waiting = self.spread if at_once > 0 else min(ceiling, supposed)
         self.needed = min(ceiling, max(self._spread, supposed - START_TOLERANCE_UNITS, later - EXPECTED_TOLERANCE_UNITS))
         self.target = min(ceiling, max(self.spread, later) + MARGIN_UNITS)  # VS-16-2
+        self.is_measured = not self.first_wait or max(self.spread, later) <= self._spread
+
+    def suppose(self, wait: float) -> None:
+        """What gets lost on this path would be worth waiting for up to `wait` units behind the quickest frame, if anything does.
+
+        Delay to begin with is heard by nobody, and what is too much of it goes in the first pauses; lengthening later is heard. With 0
+        that was wrong.
+        """
+        self._start = max(self._least_start, min(wait, float(self.ceiling)))
+        self._holds = LASTING_UNITS if wait else START_UNITS
+        self.first_wait = self._start if wait else 0.0
+        self._settle_target()
 
     def expect(self, wait: float, *, at_once: bool) -> None:
         """What is lost is worth waiting for up to `wait` behind the quickest frame, and no longer; forgotten when no more gets lost.
@@ -150,7 +171,7 @@ class DelayEstimator:
             self._realign(delay, None if send_time is None else send_time - end_pts)
         self._samples.append(_Sample(position, arrival, delay, self._quickest.push(position, delay), units, repaired))
         self._observed += units
-        if self._observed <= 3 * START_UNITS + units:  # later it is the spread alone that counts
+        if self._observed <= self._holds + 2 * START_UNITS + units:  # later it is the spread alone that counts
             self._settle_target()
         self._commit(position - WINDOW_UNITS)
         return early

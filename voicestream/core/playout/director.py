@@ -174,7 +174,11 @@ class Director:
                 control.moved(now)
             control.observe(now, now - front.end, held, now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
-                change = round(control.correction(now, base, delay.needed, delay.target, units, front.early, delay.cost))
+                change = round(
+                    control.correction(
+                        now, base, delay.needed, delay.target, units, front.early, delay.cost, cut_by_cost=delay.is_measured
+                    )
+                )
         if self._run.units:
             self._end_run()
         self._credit = 0.0

@@ -32,5 +32,5 @@ def is_due(front: Entry, intake: Intake, now: float, silence: float, *, idle: bo
         pause = front.pts - intake.playhead
         return idle or silence + 0.5 >= pause or silence >= PAUSE_UNITS or pause - silence > 2 * delay.ceiling
     # Silence may be as long as one likes: the moment to set the delay for free.
-    wanted = min(delay.spread, FIRST_WAIT_UNITS) if idle else delay.target
+    wanted = min(delay.spread, max(FIRST_WAIT_UNITS, delay.first_wait)) if idle else delay.target
     return delay.base is None or now - front.end - delay.base >= wanted

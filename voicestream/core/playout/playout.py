@@ -79,6 +79,10 @@ class Playout:
         """
         self._intake.delay.expect(wait * UNITS_PER_SECOND, at_once=answered)
 
+    def suppose(self, wait: float) -> None:
+        """Begin with a delay of so many seconds: the path is such that nothing less would do if something got lost. 0: it is not."""
+        self._intake.delay.suppose(wait * UNITS_PER_SECOND)
+
     def set_ahead(self, from_pts: int, ahead: bool) -> None:
         """Note that the talkspurt from `from_pts` on is (or is not) sent faster than real time (ANCHOR's flag)."""
         self._intake.gate.set_ahead(from_pts, ahead)

@@ -39,6 +39,12 @@ RISE: Final = 1.0
 RELEASE: Final = 15.0
 """Time constants in seconds with which losses are believed and forgotten: a burst is not yet a habit, and the next is seldom far."""
 
+UNKNOWN_LOSS: Final = 0.02
+"""Loss to be ready for in the beginning: what is lost before anything is known of the path is not mended."""
+
+UNKNOWN_FOR: Final = 6.0
+"""Seconds until it is known that nothing gets lost."""
+
 LONGEST_BURST: Final = 16
 COPY_WORTH: Final = 0.25
 """What a frame played from its copy counts as, against a concealed one."""
@@ -86,20 +92,25 @@ class LossMemory:
     Attributes:
         share: Share of datagrams lost.
         burst: Mean length of a loss.
+        possible: Share to be ready for: in the beginning of a long path nobody knows.
     """
 
-    __slots__ = ("_at", "burst", "share")
+    __slots__ = ("_at", "_since", "burst", "possible", "share")
 
     def __init__(self) -> None:
         self._at = -math.inf
+        self._since: float | None = None
         self.share = 0.0
         self.burst = 1.0
+        self.possible = 0.0
 
-    def update(self, now: float, share: float, burst: float) -> None:
-        """Take the present pattern."""
+    def update(self, now: float, share: float, burst: float, *, far: bool = False) -> None:
+        """Take the present pattern; `far`: no answer comes in time, so that what is lost unprepared is lost."""
+        self._since = now if self._since is None else self._since
         elapsed, self._at = max(0.0, now - self._at), now
         self.share = _follow(self.share, share, elapsed)
         self.burst = _follow(self.burst, burst if share > 0 else 1.0, elapsed)
+        self.possible = max(self.share, UNKNOWN_LOSS) if far and now - self._since < UNKNOWN_FOR else self.share
 
 
 def _follow(old: float, new: float, elapsed: float) -> float:
@@ -157,11 +168,12 @@ class _Path:
         self.later_frames = max(0, int((lookahead - rtt - MARGIN) / frame + 1e-6))
         self._frame = frame
         self._payload = payload
+        self._rtt = rtt
 
     def option(self, share: float, copy_bps: int) -> Choice | None:
         """What so much redundancy would leave; None when the copies alone would take more."""
         room = share / (1 - share) * (FRAME_BYTES + self._payload) if share < 1 else 0.0
-        offset = min(self.frames, max(2, round(2 * self.burst))) if copy_bps else 0
+        offset = min(self.frames, max(2, self._offset())) if copy_bps else 0
         if copy_bps:
             room -= copy_bps * self._frame / 8 + COPY_HEADER
             if room < 0:
@@ -179,6 +191,12 @@ class _Path:
             retransmit=self.later_frames > 0,
             concealed=left,
         )
+
+    def _offset(self) -> int:
+        """Frames from a frame to its copy: as far from the burst as the far end waits. Where answers come in time it waits for them."""
+        if self.later_frames:
+            return int((self.burst * self._frame + self._rtt) / self._frame + 1e-6)
+        return round(2 * self.burst)
 
     def _not_resent(self) -> float:
         """Share of the lost frames whose retransmission does not come, or too late: a burst is noticed at its end."""

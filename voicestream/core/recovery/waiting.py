@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LossWatch", "Waiting", "waiting_for"]
+__all__ = ["UNKNOWN_LOSS", "LossWatch", "Waiting", "waiting_for"]
 
 GAIN: Final = 1 / 200
 """Part that one frame has in the receiver's estimate of the loss."""
@@ -13,17 +14,32 @@ GAIN: Final = 1 / 200
 ANSWER: Final = 0.008
 """Seconds beyond a round trip that question and answer take."""
 
-PER_LOSS: Final = 0.5
-"""Seconds more for each part lost (5 ms for each per cent): what is lost twice comes with the answer's echo, or out of a repair."""
+PER_LOSS: Final = 0.3
+"""Seconds more for each part lost (3 ms for each per cent): what is lost twice comes with the answer's echo, or out of a repair."""
 
 MOST_LOSS: Final = 0.09
 RESERVE: Final = 0.01
 """Seconds of the lookahead that are left for what comes a little later."""
 
-FAR_LEAST: Final = 0.08
-FAR_PER_LOSS: Final = 1.5
-"""Where no answer comes in time: seconds within which repairs and copies bring back what is lost, and more for each part lost, since
-then several must come."""
+FAR_REPAIRS: Final = 1.2
+FAR_PER_LOSS: Final = 50.0
+"""Where no answer comes in time, so many repairs are waited for, and for each part lost so many frames more, since then several must
+come and some do not: what is late by then is one frame in a thousand or two."""
+
+USUAL_REPAIRS: Final = 0.5
+"""Repairs for each frame in the beginning, as long as none was seen."""
+
+UNKNOWN_LOSS: Final = 0.03
+"""Loss to expect in the beginning of a path on which no answer comes in time: lengthening later, in the middle of the talk, is heard."""
+
+FEW: Final = 40
+"""Frames' worth of quiet that is supposed in the beginning, so that the first loss is not taken for half of all."""
+
+FEW_BURSTS: Final = 4
+"""Single losses that are supposed likewise."""
+
+BURSTS: Final = 1.6
+"""Mean from which losses come in bursts; below, two are lost together by chance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,27 +59,40 @@ class LossWatch:
     """Loss of one received track's frames, by the holes in their pts.
 
     Attributes:
-        share: Lost part of late.
+        share: Lost part of late; in the beginning, of all.
         burst: Mean number of frames lost together.
+        repairs: Repairs that come for each frame.
     """
 
-    __slots__ = ("_filled", "_holes", "burst", "share")
+    __slots__ = ("_filled", "_frames", "_holes", "_seen", "burst", "repairs", "share")
 
     def __init__(self) -> None:
         self.share = 0.0
         self.burst = 1.0
+        self.repairs = USUAL_REPAIRS
+        self._frames = FEW
+        self._seen = FEW_BURSTS
         self._holes = 0.0
         self._filled = 0.0
 
     def arrived(self) -> None:
         """A frame has come the plain way."""
-        self.share -= GAIN * self.share
+        gain = self._gain()
+        self.share -= gain * self.share
+        self.repairs -= gain * self.repairs
+
+    def repaired(self) -> None:
+        """A repair has come."""
+        self.repairs += max(GAIN, 1 / self._frames)
 
     def lost(self, frames: int) -> None:
         """So many are missing before it."""
         for _ in range(frames):
-            self.share += GAIN * (1 - self.share)
-        self.burst += (frames - self.burst) / 8
+            gain = self._gain()
+            self.share += gain * (1 - self.share)
+            self.repairs -= gain * self.repairs
+        self._seen = min(8, self._seen + 1)
+        self.burst += (frames - self.burst) / self._seen
         self._holes += 1 - self._holes / 8
         self._filled -= self._filled / 8
 
@@ -72,13 +101,17 @@ class LossWatch:
         self.share -= GAIN * self.share
         self._filled += 1
 
+    def _gain(self) -> float:
+        self._frames += 1
+        return max(GAIN, 1 / self._frames)
+
     @property
     def is_real(self) -> bool:
         """Whether what is missing is lost, as a rule, and has not merely been overtaken."""
         return 2 * self._filled <= self._holes
 
 
-def waiting_for(*, loss: float, burst: float, rtt: float, frame: float, lookahead: float) -> Waiting:
+def waiting_for(*, loss: float, burst: float, rtt: float, frame: float, lookahead: float, repairs: float = USUAL_REPAIRS) -> Waiting:
     """What to expect.
 
     Args:
@@ -87,8 +120,12 @@ def waiting_for(*, loss: float, burst: float, rtt: float, frame: float, lookahea
         rtt: Round trip in seconds.
         frame: Length of a frame in seconds.
         lookahead: Seconds that the playout waits at most.
+        repairs: Repairs that come for each frame.
     """
     loss, most = min(loss, MOST_LOSS), lookahead - RESERVE
     if frame + rtt + ANSWER <= most:
-        return Waiting(seconds=min(most, burst * frame + rtt + ANSWER + PER_LOSS * loss), answered=True)
-    return Waiting(seconds=max(0.0, min(most, FAR_LEAST + FAR_PER_LOSS * loss)), answered=False)
+        # Of bursts many are longer than the mean: their standard deviation, were their lengths geometric, is waited for as well.
+        longer = burst + math.sqrt(burst * (burst - 1)) if burst >= BURSTS else burst
+        return Waiting(seconds=min(most, longer * frame + rtt + ANSWER + PER_LOSS * loss), answered=True)
+    frames = FAR_REPAIRS / max(repairs, 0.01) + FAR_PER_LOSS * loss + burst - 1
+    return Waiting(seconds=max(0.0, min(most, frames * frame + ANSWER)), answered=False)

@@ -273,10 +273,35 @@ def test_what_is_missing_is_waited_for_as_long_as_its_answer_takes_and_forgotten
     assert delay.spread <= 1
     delay.expect(26.0, at_once=True)
     assert delay.spread == 26.0
-    assert delay.needed == 22.0, "a little less is no reason to lengthen anything"
+    assert delay.needed == 18.0, "a little less is no reason to lengthen anything"
     _told(delay, 700, first=100)
     delay.update(1e9)
     assert delay.spread <= 1
+
+
+def test_what_a_path_would_need_if_something_were_lost_holds_for_some_seconds_and_then_goes() -> None:
+    delay = DelayEstimator(0.0, 60)
+    delay.suppose(36.0)
+    assert delay.spread == delay.first_wait == 36.0
+    _told(delay, 250)
+    assert delay.spread == 36.0
+    _told(delay, 300, first=250)
+    assert delay.spread <= 1
+
+
+def test_what_was_supposed_wrongly_goes_at_once() -> None:
+    delay = DelayEstimator(4.0, 60)
+    delay.suppose(36.0)
+    _told(delay, 20)
+    delay.suppose(0.0)
+    assert delay.spread == 4.0
+    assert delay.first_wait == 0.0
+
+
+def test_no_more_is_supposed_than_the_lookahead() -> None:
+    delay = DelayEstimator(0.0, 30)
+    delay.suppose(36.0)
+    assert delay.spread == 30.0
 
 
 def test_where_nothing_is_asked_for_the_delay_grows_without_waiting_at_the_gap() -> None:

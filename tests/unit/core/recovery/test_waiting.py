@@ -16,12 +16,13 @@ def test_an_answer_takes_a_frame_to_be_missed_and_a_round_trip() -> None:
 
 
 def test_the_more_is_lost_the_longer_a_second_chance_is_worth_it() -> None:
-    assert wait(loss=0.0).seconds < wait(loss=0.03).seconds < wait(loss=0.08).seconds == pytest.approx(0.108)
+    assert wait(loss=0.0).seconds < wait(loss=0.03).seconds < wait(loss=0.08).seconds == pytest.approx(0.092)
     assert wait(loss=0.2).seconds == wait(loss=0.09).seconds
 
 
 def test_the_first_of_a_burst_is_missed_at_its_end() -> None:
-    assert wait(burst=3).seconds == pytest.approx(wait().seconds + 0.04)
+    assert wait(burst=1.8, rtt=0.02).seconds == pytest.approx(wait(rtt=0.02).seconds + 0.02 * (0.8 + (1.8 * 0.8) ** 0.5))
+    assert wait(burst=1.2).seconds == pytest.approx(wait().seconds + 0.004), "two together by chance"
 
 
 @pytest.mark.parametrize("rtt", [0.04, 0.1, 0.118, 0.2, 0.5])
@@ -35,7 +36,13 @@ def test_where_no_answer_comes_in_time_repairs_are_waited_for_the_longer_the_mor
     few, many = wait(rtt=0.2), wait(rtt=0.2, loss=0.05)
     assert not few.answered
     assert not many.answered
-    assert 0.08 < few.seconds < many.seconds == pytest.approx(0.14)
+    assert 0.06 < few.seconds < many.seconds < 0.14
+
+
+def test_repairs_that_come_seldom_are_waited_for_longer() -> None:
+    often, seldom = (waiting_for(loss=0.02, burst=1, rtt=0.2, frame=0.02, lookahead=0.15, repairs=each) for each in (1.0, 0.3))
+    assert often.seconds + 0.04 < seldom.seconds
+    assert waiting_for(loss=0.02, burst=1, rtt=0.2, frame=0.02, lookahead=0.15, repairs=0.0).seconds == pytest.approx(0.14)
 
 
 def test_the_watch_knows_share_and_burst() -> None:
@@ -49,6 +56,25 @@ def test_the_watch_knows_share_and_burst() -> None:
     for _ in range(1000):
         watch.arrived()
     assert watch.share < 0.001
+
+
+def test_the_first_losses_tell_more_than_later_ones_but_not_all() -> None:
+    watch = LossWatch()
+    for _ in range(19):
+        watch.arrived()
+    watch.lost(1)
+    assert 0.01 < watch.share < 0.03, "one of twenty, but one alone"
+    watch.lost(3)
+    assert 1.2 < watch.burst < 2.0
+
+
+def test_the_watch_knows_how_often_repairs_come() -> None:
+    watch = LossWatch()
+    for number in range(600):
+        watch.arrived()
+        if number % 4 == 0:
+            watch.repaired()
+    assert watch.repairs == pytest.approx(0.25, abs=0.02)
 
 
 def test_frames_that_were_merely_overtaken_are_no_loss() -> None:

@@ -1,0 +1,154 @@
+"""What a session misses of the tracks it receives: what repairs bring back of it, and questions for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from voicestream.config import UNITS_PER_SECOND
+from voicestream.core.recovery.fec import Repair, Source, window_of
+from voicestream.core.recovery.waiting import UNKNOWN_LOSS, Waiting, waiting_for
+from voicestream.media import MediaFrame
+from voicestream.session.hub import Hub, earliest
+from voicestream.session.recovery_values import ASSUMED_RTT, REPAIR_SPAN_UNITS, IncomingRecovery, RecoveryCounts, flags_of
+from voicestream.wire.frame_values import MissingFrame, RepairFrame
+from voicestream.wire.frames import frame_size
+from voicestream.wire.sequence import unwrap
+
+__all__ = ["Missed"]
+
+MAX_HOLE_UNITS: Final = 160
+"""A longer hole (400 ms) is a break or a silence whose marks were lost; only its end is worth asking for."""
+
+FRAME: Final = 0.02
+"""Seconds of a usual frame, by which a path is judged."""
+
+MAX_BREAK_UNITS: Final = 1600
+"""What is asked for of a break, where everything is wanted in order (4 s): after a longer one the session is resumed."""
+
+
+class Missed:
+    """Routes between the datagrams that come and the recovery of what does not.
+
+    Attributes:
+        counts: Counters.
+        least_rtt: Round trip of the empty path in seconds, as far as it is known.
+        tracks: By track that this end receives.
+    """
+
+    __slots__ = ("_hub", "_questions", "_rtt", "counts", "least_rtt", "tracks")
+
+    def __init__(self, hub: Hub, counts: RecoveryCounts) -> None:
+        self._hub = hub
+        self.counts = counts
+        self.tracks: dict[int, IncomingRecovery] = {}
+        self._questions: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._rtt = self.least_rtt = ASSUMED_RTT
+
+    def open(self, received: Iterable[int]) -> None:
+        """Set up the tracks that this end receives."""
+        for track in received:
+            self.tracks[track] = IncomingRecovery()
+
+    def arrived(self, media: MediaFrame, older_end: int, now: float, *, patience: float = 0.0, plain: bool = False) -> list[Source]:
+        """New media has come, in whatever way; returns what the repairs bring back with its help.
+
+        Args:
+            media: The frame.
+            older_end: End of the latest media before it.
+            now: Monotonic seconds.
+            patience: Seconds that whoever takes it in order waits for what a break has swallowed; 0 where it is not one.
+            plain: It came the plain way.
+        """
+        into = self.tracks[media.track]
+        into.missing.arrived(media.pts, media.units)
+        if media.pts >= older_end:
+            into.loss.arrived()
+        elif plain:
+            into.loss.overtaken()
+        if media.pts > older_end and not media.talkspurt_start:
+            into.loss.lost(min(MAX_HOLE_UNITS, media.pts - older_end) // media.units)
+            self._hole(media.track, into, older_end, media.pts, now, patience)
+        into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
+        return into.decoder.source(Source(pts=media.pts, flags=flags_of(media), payload=media.payload))
+
+    def beginning(self) -> float | None:
+        """Seconds that what is missing would be worth waiting for on a path where no answer comes in time; None on any other."""
+        lookahead = self._hub.config.playout.lookahead_ms / 1000
+        if self.least_rtt < lookahead:
+            return None
+        waiting = waiting_for(loss=UNKNOWN_LOSS, burst=1.0, rtt=self.least_rtt, frame=FRAME, lookahead=lookahead)
+        return None if waiting.answered else waiting.seconds
+
+    def waiting(self, track: int, units: int) -> Waiting | None:
+        """How long what is missing is worth waiting for, with frames of so many units; None where it comes by itself, if later."""
+        return self.tracks[track].waiting(units, self._rtt, self._hub.config.playout.lookahead_ms / 1000)
+
+    def ended(self, track: int, end_pts: int, finish_pts: int, now: float, *, patience: float = 0.0) -> None:
+        """The track ends at `finish_pts`, and media has come up to `end_pts`."""
+        if finish_pts > end_pts:
+            self._hole(track, self.tracks[track], end_pts, finish_pts, now, patience)
+
+    def on_repair(self, frame: RepairFrame, reference: int) -> list[Source]:
+        """A repair has come; returns what it brings back."""
+        self.counts.repairs_received += 1
+        window = window_of(unwrap(frame.newest_pts, reference), frame.runs)
+        if window is None:  # VS-10.3-3
+            self.counts.repairs_invalid += 1
+            return []
+        self.tracks[frame.track].loss.repaired()
+        return self.tracks[frame.track].decoder.repair(Repair(key=frame.key, window=window, symbol=frame.symbol))
+
+    def voided(self, track: int, to_pts: int) -> None:
+        """A clear: what lies before `to_pts` is not missed, nor asked for."""
+        self.tracks[track].missing.clear(to_pts)
+        wanted = [(max(first, to_pts), first + units) for first, units in self._questions.pop(track, ()) if first + units > to_pts]
+        if wanted:
+            self._questions[track] = tuple((first, end - first) for first, end in wanted)
+
+    def asking(self, now: float, rtt: float | None) -> bool:
+        """Whether there is something to ask the far end for now."""
+        self._rtt = rtt or ASSUMED_RTT
+        for track, into in self.tracks.items():
+            if not len(into.missing):
+                continue
+            given_up = into.missing.given_up
+            due = into.missing.due(now, rtt or ASSUMED_RTT)
+            self._record_given_up(track, into, given_up, now, "too late to ask")
+            if due:
+                self._questions[track] = due
+                self._hub.record(now, "recovery:asked", track=track, ranges=[list(one) for one in due], reason="missing, and in time")
+        return bool(self._questions)
+
+    def questions(self, room: int) -> list[MissingFrame]:
+        """The questions that fit into so many bytes; they are asked with that."""
+        found: list[MissingFrame] = []
+        for track, ranges in list(self._questions.items()):
+            question = MissingFrame(track=track, ranges=tuple((first & 0xFFFF, units) for first, units in ranges))
+            size = frame_size(question)
+            if size <= room:
+                room -= size
+                found.append(question)
+                del self._questions[track]
+        return found
+
+    def next_timer(self, rtt: float | None) -> float | None:
+        """When the next question is due, or None."""
+        return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.tracks.values() if len(into.missing)])
+
+    def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
+        if into.missing.given_up != before:
+            self._hub.record(now, "recovery:given_up", track=track, pieces=into.missing.given_up - before, reason=reason)
+
+    def _hole(self, track: int, into: IncomingRecovery, first: int, end: int, now: float, patience: float) -> None:
+        self._hub.record(now, "recovery:hole", track=track, pts=first, units=end - first)
+        if patience:  # VS-4.10-5
+            first = max(first, end - MAX_BREAK_UNITS)
+            into.missing.hole(first, end - first, now, now + patience)
+            return
+        given_up = into.missing.given_up
+        first = max(first, end - MAX_HOLE_UNITS)
+        lookahead = self._hub.config.playout.lookahead_ms / 1000
+        # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
+        into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
+        self._record_given_up(track, into, given_up, now, "too many holes")
