@@ -88,13 +88,11 @@ class Estimator(Known):
             self._decide(now, rtt)
         self.is_overdue = False
         if self.path.overdue > tuning.OVERDUE and self.state in _CALM:
-            self._something_overdue(now, rtt)
+            self._something_overdue(now)
 
-    def _something_overdue(self, now: float, rtt: float) -> None:
+    def _something_overdue(self, now: float) -> None:
         overdue, clear = self.path.overdue - 4 * self.path.delay.jitter, self.path.delay.wait < tuning.CLEAR
         self.is_overdue = overdue > tuning.OVERDUE and clear and not self._rivals.compete(now)
-        if self.is_overdue and overdue > tuning.LONG_OVERDUE:
-            self._congested(now, rtt, "nothing comes any more", self.path.overdue_bps)
 
     def tick(self, now: float, rtt: float) -> None:
         """Time passes: without feedback the rate falls by steps."""
@@ -161,8 +159,8 @@ class Estimator(Known):
             return False
         return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter
 
-    def _congested(self, now: float, rtt: float, reason: str, most: float = math.inf) -> None:
-        """A queue has formed: note our share, which is known to be `most` at most, and go below it until the queue is gone."""
+    def _congested(self, now: float, rtt: float, reason: str) -> None:
+        """A queue has formed: note our share and go below it until the queue is gone."""
         before = self.target_bps
         if self.state is State.STARVED:
             before = self._resume_bps
@@ -173,7 +171,7 @@ class Estimator(Known):
         self._before = (state, self._share, self._share_pair, now)
         busy = self.path.busy.rate_bps(0.15) or self.path.busy.rate_bps(0.3)
         arriving = busy or self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
-        self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before, most)))
+        self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before)))
         self._resume_bps = before
         self._restarts = 0
         self._pause.may_begin = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -104,12 +103,6 @@ class PathView:
             return 0.0
         since = now - self.told_to - max(0.0, self.delay.wait)
         return max(0.0, sum(size for _, size in self._under_way) * 8 / rate_bps - since)
-
-    @property
-    def overdue_bps(self) -> float:
-        """What the path carries at most, where something is overdue."""
-        first = itertools.islice(self._under_way, 1 + LATE)
-        return sum([size for _, size in first]) * 8 / self.overdue if self.overdue > 0 else math.inf
 
     def sent_bps_at(self, now: float) -> float:
         """`sent_bps`, fallen since the last datagram."""

@@ -16,7 +16,6 @@ __all__ = [
     "LEAST_QUEUE",
     "LEAST_SHARE",
     "LEAST_SPEECH",
-    "LONG_OVERDUE",
     "MOST_QUEUE",
     "MOST_RESTARTS",
     "OVERDUE",
@@ -87,9 +86,6 @@ FINDING: Final = 0.6
 
 OVERDUE: Final = 0.045
 """Seconds beyond jitter for which what should have arrived has not, when it is said to be overdue."""
-
-LONG_OVERDUE: Final = 0.12
-"""The same, when there must be a queue."""
 
 CLEAR: Final = 0.08
 """Seconds that the newest datagrams may have waited on a path of which the lack of the next one tells something."""

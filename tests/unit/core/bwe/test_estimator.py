@@ -239,13 +239,3 @@ def test_what_should_have_come_and_has_not_is_heeded_before_it_comes() -> None:
     driver.run(0.1)
     assert not driver.estimator.is_overdue
     assert driver.estimator.state is State.RAMP
-
-
-def test_where_nothing_comes_for_longer_there_is_a_queue() -> None:
-    recorder = Recorder()
-    driver = Driver(recorder=recorder)
-    driver.run(3)
-    silent(driver, until=0.24)
-    assert driver.estimator.state is State.DRAIN
-    assert driver.target < 30e3
-    assert recorder.records[-1][1]["reason"] == "nothing comes any more"
