@@ -52,7 +52,9 @@ def test_a_server_that_leaves_the_frame_length_open_repeats_what_was_offered() -
 
 
 @pytest.mark.parametrize(
-    ("check", "mine", "theirs"), [(agree, 8, 0), (check_answer, 0, 8), (check_answer, 8, 0), (check_answer, 8, 4)], ids=lambda part: getattr(part, "__name__", str(part))
+    ("check", "mine", "theirs"),
+    [(agree, 8, 0), (check_answer, 0, 8), (check_answer, 8, 0), (check_answer, 8, 4)],
+    ids=lambda part: getattr(part, "__name__", str(part)),
 )
 def test_a_frame_length_that_the_client_did_not_offer_is_an_error(check, mine: int, theirs: int) -> None:
     # VS-5.2.2-2
