@@ -23,6 +23,12 @@ MAX_HOLE_UNITS: Final = 160
 FRAME: Final = 0.02
 """Seconds of a usual frame, by which a path is judged."""
 
+ANSWER_SLACK: Final = 0.1
+"""Seconds beyond two round trips: questions and answers wait for something to ride on, and questions for what may be overtaken."""
+
+MAX_ANSWER: Final = 1.5
+"""Seconds after which who reads in order goes on without the answer."""
+
 MAX_BREAK_UNITS: Final = 1600
 """What is asked for of a break, where everything is wanted in order (4 s): after a longer one the session is resumed."""
 
@@ -57,7 +63,7 @@ class Missed:
             media: The frame.
             older_end: End of the latest media before it.
             now: Monotonic seconds.
-            patience: Seconds that whoever takes it in order waits for what a break has swallowed; 0 where it is not one.
+            patience: Seconds that whoever takes it in order waits for what is missing before it; 0: the lookahead.
             plain: It came the plain way.
         """
         into = self.tracks[media.track]
@@ -71,6 +77,11 @@ class Missed:
             self._hole(media.track, into, older_end, media.pts, now, patience)
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
         return into.decoder.source(Source(pts=media.pts, flags=flags_of(media), payload=media.payload))
+
+    def answered_within(self) -> float:
+        """Seconds in which a question, or a second one if that gets lost, brings what is missing; 0 where the lookahead is as long."""
+        needed = min(MAX_ANSWER, 2 * self._rtt + ANSWER_SLACK)
+        return needed if needed > self._hub.config.playout.lookahead_ms / 1000 else 0.0
 
     def beginning(self) -> float | None:
         """Seconds that what is missing would be worth waiting for on a path where no answer comes in time; None on any other."""

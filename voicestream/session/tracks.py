@@ -176,6 +176,9 @@ class Tracks:
             plain, patience = kind is SourceKind.AUDIO, receiver.patience(now)
             if patience:
                 self._ask_again(receiver, older_end, now, patience)
+            elif receiver.delivery.ordered is not None:
+                patience = self.recovery.missed.answered_within()
+                receiver.delivery.ordered.wait_for(patience)
             self._recovered(receiver, self.recovery.missed.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
 
     def answered(self, sent_at: float, now: float, rtt: float | None) -> None:

@@ -94,6 +94,9 @@ class Player:
 class Reader(Player):
     """Stands in for an ordered reader."""
 
+    def wait_for(self, answer: float) -> None:
+        """Not needed."""
+
     def outlive(self, silence: float) -> None:
         """Not needed."""
 

@@ -58,9 +58,10 @@ class OrderedAccount:
 class OrderedReader:
     """Puts frames in order.
 
-    A missing piece is waited for until what follows it has been here for the lookahead, or the buffer is full; time in which the path
-    is silent, as in a break of the network, does not count where `outlive` says so. From the end
-    of a talkspurt to the start of the next is silence, not a gap. Low-rate copies do not come here: what is given is exact.
+    A missing piece is waited for until what follows it has been here for the lookahead, or for what `wait_for` says where that is
+    longer, or the buffer is full; time in which the path is silent, as in a break of the network, does not count where `outlive` says
+    so. From the end of a talkspurt to the start of the next is silence, not a gap. Low-rate copies do not come here: what is given is
+    exact.
 
     Attributes:
         account: What became of every frame.
@@ -80,7 +81,7 @@ class OrderedReader:
         if max_frames < 2:
             raise ValueError(f"max_frames must be at least 2, not {max_frames}")
         self.account = OrderedAccount()
-        self._patience = lookahead_ms / 1000
+        self._lookahead = self._patience = lookahead_ms / 1000
         self._buffer = FrameBuffer(max_frames)
         self._max_frames = max_frames
         self._replayed: deque[MediaFrame] = deque(maxlen=max_frames)
@@ -98,6 +99,10 @@ class OrderedReader:
         self._now = float("-inf")
         self._finish_seen = float("-inf")
         self.news = 0
+
+    def wait_for(self, answer: float) -> None:
+        """What is asked for takes up to so many seconds to come: a missing piece is waited for so long, or for the lookahead."""
+        self._patience = max(self._lookahead, answer)
 
     def outlive(self, silence: float) -> None:
         """Nothing is given up while the path is silent for up to so many seconds in the midst of a talkspurt."""

@@ -65,6 +65,15 @@ def test_a_piece_that_comes_in_time_leaves_no_gap() -> None:
     assert drain(reader, 0.2) == [8, 16]
 
 
+def test_a_missing_piece_is_waited_for_as_long_as_its_answer_may_take() -> None:
+    reader = reader_with(0, 16)
+    reader.wait_for(0.6)
+    assert drain(reader, 0.55) == [0]
+    reader.wait_for(0.05)  # the lookahead is the least
+    assert drain(reader, 0.05) == []
+    assert drain(reader, 0.11) == [(8, 16), 16]
+
+
 def test_a_piece_that_comes_after_its_gap_is_late() -> None:
     reader = reader_with(0, 16)
     assert drain(reader, 1.0) == [0, (8, 16), 16]
