@@ -107,7 +107,7 @@ REPLACED = pytest.mark.interpreted(reason="a method is replaced that compiled co
 )
 def test_a_fault_is_found(fault: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fault(monkeypatch)
-    search = settings(QUICK, max_examples=60, stateful_step_count=30, phases=[Phase.generate])
+    search = settings(QUICK, max_examples=400, stateful_step_count=30, phases=[Phase.generate])
     with pytest.raises(BrokenPromise, match=words):
         run_state_machine_as_test(CallMachine, settings=search)
 
