@@ -81,6 +81,32 @@ async def test_a_call_whose_network_does_not_carry_the_old_connection_is_resumed
         watcher.cancel()
 
 
+async def test_many_changes_of_network_at_once_leave_no_socket_behind(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[client_transport.UdpPort] = []
+    real = client_transport.UdpPort.open
+
+    async def watched(port: client_transport.UdpPort) -> None:
+        await real(port)
+        opened.append(port)
+
+    monkeypatch.setattr(client_transport.UdpPort, "open", watched)
+
+    async def handler(call: voicestream.Call) -> None:
+        await conversation(call, 100)
+
+    async with serve(handler) as loopback, network(loopback) as relay:
+        call = await connect(loopback, relay)
+        talking = asyncio.create_task(conversation(call, 100))
+        await asyncio.sleep(0.5)
+        for _ in range(12):
+            call.network_changed()
+        numbers, gaps, _ = await talking
+        assert (numbers, gaps) == (list(range(100)), 0)
+        await call.close()
+    assert len(opened) > 2
+    assert [port for port in opened if port.sock.fileno() >= 0] == []
+
+
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
 async def test_a_call_moves_from_ipv4_to_ipv6(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def handler(call: voicestream.Call) -> None:

@@ -31,6 +31,9 @@ NEXT_ADDRESS_AFTER: Final = 1.0
 LEFT_FOR: Final = 1.0
 """Seconds for which a socket that was left is listened to: what the server sent before it knew of the new one may still come."""
 
+MOST_LEFT: Final = 4
+"""Sockets that are listened to so; the oldest goes for one more."""
+
 UNREACHABLE_AFTER: Final = 3
 """Datagrams in a row that find no way, after which the path is taken for broken."""
 
@@ -196,21 +199,23 @@ class ClientTransport(SocketOwner):
         Raises:
             OSError: There is no such address of the server's family.
         """
-        old = self._port
-        if old is None or not self._is_open:
+        if self._port is None or not self._is_open:
             return False
-        port = UdpPort(client_socket(old.sock.family, host), self._on_burst)
+        port = UdpPort(client_socket(self._port.sock.family, host), self._on_burst)
         try:
             await port.open()
         except BaseException:
             port.close()
             raise
-        if not self._is_open:
+        old = self._port  # another one than before the wait, where it moved twice at once
+        if old is None or not self._is_open:
             port.close()  # the call ended meanwhile
             return False
         self._port = port
         self._left.append(old)
         self._loop.call_later(LEFT_FOR, self._close_left, old)
+        if len(self._left) > MOST_LEFT:
+            self._close_left(self._left[0])
         with self.lock:
             self.connection.moved(clock())
         self.wake()

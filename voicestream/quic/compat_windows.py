@@ -93,7 +93,6 @@ class WindowedQuic(QuicConnection):
         self._session_ticket_fetcher = self._session_ticket_handler = None
         self._cryptos.clear()
         self._cryptos_initial.clear()
-        self._session_ticket_fetcher = self._session_ticket_handler = None
         self._streams.clear()
         self._streams_queue.clear()
         for space in self._spaces.values():

@@ -1,4 +1,4 @@
-"""What a server takes of a client whose handshake is not complete: one request to resume (0-RTT, specification section 11.3).
+"""What a server takes of a client whose handshake is not complete: one request to resume (0-RTT, specification section 11.5).
 
 A recorded first packet can be sent again by anybody. So all else waits for the end of the handshake, which a recording never reaches,
 and the request itself is looked at only where a ticket was used up for it; see `voicestream.quic.tickets`.

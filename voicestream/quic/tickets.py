@@ -1,4 +1,4 @@
-"""TLS session tickets, each good once: those that a server has given out, and those that a client holds (specification section 11.3).
+"""TLS session tickets, each good once: those that a server has given out, and those that a client holds (specification section 11.5).
 
 A ticket lets the first packet of a dial carry a request to resume (0-RTT). Such a packet can be recorded and sent again, so a server
 takes a ticket out as it looks at it: whoever comes second with it has to complete a handshake first, which a recording cannot.

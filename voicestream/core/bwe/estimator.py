@@ -119,6 +119,7 @@ class Estimator(Known):
         self.path.changed(now)
         self._share = self._share_pair = None
         self._careful = False
+        self._pause, self._before = Pause(), None
         self._enter(State.RAMP, now, "another path")
 
     # What follows

@@ -169,5 +169,8 @@ class PathView:
         self.delay.rebase()
         self.pairs.forget()
         self.busy.clear()
+        self.overdue = 0.0
+        self._under_way.clear()
+        self._blackouts = Blackouts()
         self._slowest = None
         self.first_at = now

@@ -86,7 +86,9 @@ class LossWatch:
         self.repairs += max(GAIN, 1 / self._frames)
 
     def lost(self, frames: int) -> None:
-        """So many are missing before it."""
+        """So many are missing before it; none where the hole is shorter than a frame."""
+        if not frames:
+            return
         for _ in range(frames):
             gain = self._gain()
             self.share += gain * (1 - self.share)

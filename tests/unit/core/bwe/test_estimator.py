@@ -215,6 +215,8 @@ def test_behind_a_long_queue_nothing_leaves_for_a_while() -> None:
     assert estimator.hold_until < begin
     estimator.feedback(begin + 0.95, samples, [], RTT)
     assert begin + 1.3 < estimator.hold_until <= begin + 0.95 + LONGEST
+    estimator.path_changed(begin + 1.0)
+    assert estimator.hold_until < begin  # the queue is on the path that was left
 
 
 def silent(driver: Driver, *, until: float) -> None:

@@ -89,3 +89,12 @@ def test_frames_that_were_merely_overtaken_are_no_loss() -> None:
     for _ in range(40):
         watch.lost(1)
     assert watch.is_real
+
+
+def test_a_hole_shorter_than_a_frame_is_no_burst() -> None:
+    watch = LossWatch()
+    watch.lost(3)
+    before = watch.burst
+    for _ in range(12):
+        watch.lost(0)
+    assert watch.burst == before
