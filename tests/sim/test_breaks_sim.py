@@ -45,6 +45,12 @@ def test_after_a_short_break_with_a_clear_a_reader_holds_back_nothing_for_later_
     assert report.stray < 20, report
 
 
+def test_what_a_break_swallowed_comes_soon_although_the_path_breaks_again_right_after_the_resume() -> None:
+    report = run_break(break_plan(990451))
+    assert report.survived, report.notes
+    assert report.lost == 0, report
+
+
 def test_events_come_after_a_break_in_which_the_answer_to_the_resume_was_lost() -> None:
     report = run_break(break_plan(2099))
     assert report.survived, report.notes

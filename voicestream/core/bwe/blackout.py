@@ -22,8 +22,8 @@ EVERY: Final = 5.0
 CALM: Final = 0.1
 """Part of what was sent before that may have been lost: a limit far below the rate lets one of many through all the time."""
 
-UNKNOWN: Final = 0.15
-"""The same before anything is known: a dozen arrivals are enough."""
+UNKNOWN: Final = 0.09
+"""The same before anything is known: a path may break as soon as a session has been resumed on it, and one break is excused."""
 
 _GAIN: Final = 1 / 30
 
