@@ -56,6 +56,11 @@ def test_events_come_after_a_break_in_which_the_answer_to_the_resume_was_lost() 
     assert report.survived, report.notes
 
 
+def test_a_request_to_resume_that_is_older_and_comes_later_still_gets_its_events() -> None:
+    report = run_break(break_plan(1200178))
+    assert report.survived, report.notes
+
+
 def test_the_command_prints_the_figures(
     reports: list[BreakReport], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,9 +136,10 @@ class EventOutbox:
             Place of the first ordered event that will be sent; None if there is none.
         """
         waiting = sorted((one for lane in self._lanes for one in lane), key=lambda one: one.key)
-        kept = [one for one in self._kept if (one.order >= next_order if one.order else now - one.left_at <= KEPT_SECONDS)]
-        self._kept.clear()
-        self._kept_bytes = 0
+        kept = [one for one in self._kept if one.order or now - one.left_at <= KEPT_SECONDS]
+        # A request that is older, but comes later, may ask for more.
+        self._kept = deque(one for one in kept if 0 < one.order < next_order)
+        self._kept_bytes = sum(len(one.data) for one in self._kept)
         self._lanes = (deque(), deque())
         for one in [*sorted(kept, key=lambda one: one.key), *waiting]:
             if one.order == 0 or one.order >= next_order:
