@@ -585,13 +585,19 @@ class Weather:
         return pair
 
 
-@pytest.mark.parametrize("silent_s", [0.0, 0.3, 1.0])
-def test_a_frame_lost_just_before_a_break_comes_after_it(silent_s: float) -> None:
-    # The end of the talkspurt has come, so that nothing more is to be expected of a path that lives either.
+def talking(seconds: float) -> tuple[Weather, BreakingPair, Any]:
+    """The client has talked for so long, and the server reads it in order."""
     weather = Weather()
     pair = weather.pair()
     reader = read(pair, "server")
-    say(pair, 0.5, reader)
+    say(pair, seconds, reader)
+    return weather, pair, reader
+
+
+@pytest.mark.parametrize("silent_s", [0.0, 0.3, 1.0])
+def test_a_frame_lost_just_before_a_break_comes_after_it(silent_s: float) -> None:
+    # The end of the talkspurt has come, so that nothing more is to be expected of a path that lives either.
+    weather, pair, reader = talking(0.5)
     weather.dead.add("server")
     say(pair, 0.02, reader)
     weather.dead.clear()
@@ -612,10 +618,7 @@ def test_a_frame_lost_just_before_a_break_comes_after_it(silent_s: float) -> Non
 
 
 def test_a_frame_lost_just_before_a_break_comes_after_it_on_a_connection_that_outlives_it_and_the_end_is_told_soon() -> None:
-    weather = Weather()
-    pair = weather.pair()
-    reader = read(pair, "server")
-    say(pair, 0.5, reader)
+    weather, pair, reader = talking(0.5)
     weather.dead.add("server")
     say(pair, 0.02, reader)
     weather.dead.clear()
@@ -636,10 +639,7 @@ def test_a_frame_lost_just_before_a_break_comes_after_it_on_a_connection_that_ou
 
 
 def test_what_is_lost_of_the_past_together_with_the_report_of_that_is_sent_once_more() -> None:
-    weather = Weather()
-    pair = weather.pair()
-    reader = read(pair, "server")
-    say(pair, 1.0, reader)
+    weather, pair, reader = talking(1.0)
     pair.cut()
     say(pair, 6.0, reader)
     pair.resume()
@@ -656,10 +656,7 @@ def test_what_is_lost_of_the_past_together_with_the_report_of_that_is_sent_once_
 @pytest.mark.parametrize("seconds", [0.3, 0.7, 3.0])
 def test_what_is_lost_while_only_the_questions_are_swallowed_comes_when_they_pass_again(seconds: float) -> None:
     # The path is dead towards the client: what it says arrives, but for one frame that nobody can ask for.
-    weather = Weather()
-    pair = weather.pair()
-    reader = read(pair, "server")
-    say(pair, 0.5, reader)
+    weather, pair, reader = talking(0.5)
     weather.dead.add("client")
     say(pair, 0.04, reader)
     weather.dead.add("server")
