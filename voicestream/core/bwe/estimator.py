@@ -295,7 +295,7 @@ class Estimator(Known):
         if self.path.sent_bps < 0.6 * target and not proven:
             return
         growth = tuning.RAMP_SLOW if fast is None else tuning.RAMP_FAST if fast > 1.5 * target else 0.25
-        if self._careful or now < self._hold_until + 4 * tuning.HOLD:
+        if self._careful or now < self._policed_until + 4 * tuning.HOLD:
             growth = max(tuning.CAREFUL, tuning.CAREFUL_BPS / target)
         self._set(max(target, min(ceiling, target * (1 + growth * passed))))
 
@@ -308,7 +308,7 @@ class Estimator(Known):
         if fast is not None and self._share_pair is not None and fast > FASTER * self._share_pair:
             self._share = self._share_pair = None  # the link has become faster
             self.path.delay.rebase(fast)
-            self._careful, self._hold_until = False, -math.inf
+            self._careful, self._policed_until = False, -math.inf
             self._enter(State.RAMP, now, "pairs tell of a faster link")
             return
         if self.path.delay.base_at and self.path.delay.newest_at - self.path.delay.base_at > tuning.REFRESH:
@@ -358,7 +358,7 @@ class Estimator(Known):
         if answered:
             self._note_share(now, tuning.POLICED_USE * (self.path.delivery.rate_bps(1.5) or self.target_bps))
             if self._is_part():  # else it is the link that is slow
-                self._hold_until = now + tuning.HOLD
+                self._policed_until = now + tuning.HOLD
             self._enter(State.CRUISE, now, "fewer datagrams get lost at less rate")
             self._set(min(self.target_bps, self._share or self.target_bps))
         else:

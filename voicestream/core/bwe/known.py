@@ -40,7 +40,7 @@ class Known:
         self._decided_at: float | None = None
         self._schedule = PairSchedule()
         self._rivals = Rivals()
-        self._hold_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
+        self._policed_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
     @property
     def loss(self) -> LossPattern:
@@ -100,7 +100,7 @@ class Known:
     def _ceiling(self, now: float) -> float:
         fast = self.path.fast(now)
         ceiling = self.max_bps if fast is None else tuning.PAIR_USE * fast
-        if now < self._hold_until and self._share is not None:
+        if now < self._policed_until and self._share is not None:
             ceiling = min(ceiling, self._share)
         guess = self._fair_guess(now)
         return ceiling if guess is None else min(ceiling, guess)
