@@ -25,12 +25,9 @@ from voicestream.server_signals import either, stop_signals
 from voicestream.store import SessionStore
 from voicestream.trace import Observer
 from voicestream.uri import DEFAULT_PORT, parse_uri
+from voicestream.wire.parameters import MAX_ROUTE_TOKEN, MIN_ROUTE_TOKEN
 
 __all__ = ["Server", "serve"]
-
-MIN_ROUTE_TOKEN: Final = 8
-MAX_ROUTE_TOKEN: Final = 20
-"""Bytes of a client's first destination connection id (RFC 9000 section 7.2)."""
 
 MAX_KEYS: Final = 16
 """Keys whose tokens are good: each costs a try for a token that is not."""
@@ -157,7 +154,7 @@ class serve:
             (see `Call.continued`), and what the client has said since is sent again. What a server that died had not sent is lost.
             A server needs no store to resume its own sessions.
         resume_keys: Keys of 32 random bytes that seal the clients' resume tokens: the first one seals, all of them open. A key that
-            is made for this run by default.
+            is made for this run by default; a `store` needs those of the servers that share it.
         next_uri: Where clients are sent when this server closes, ``voicestream://host[:port]/``: a server with the same store and
             keys. They resume their sessions there while this one still runs.
         next_route_token: First connection id of their dials there, 8 to 20 bytes: behind a relay that routes by connection ids it
@@ -233,7 +230,7 @@ class serve:
             next_uri=None if next_uri is None else str(parse_uri(next_uri)), next_route_token=_route(next_route_token),
             early_resume=early_resume, shares=store is not None,
         )  # fmt: skip
-        self._keys = _checked_keys(resume_keys or [os.urandom(KEY_SIZE)])
+        self._keys = _own_keys(resume_keys, store)
         self._tls = ServerTls(certfile=Path(certfile), keyfile=Path(keyfile))
         self._address, self._drain_timeout = (host, port), drain_timeout
         self._store, self._trace, self._server = store, trace, None
@@ -262,6 +259,12 @@ class serve:
         server, self._server = self._server, None
         if server is not None:
             await server.close()
+
+
+def _own_keys(keys: Sequence[bytes], store: SessionStore | None) -> tuple[bytes, ...]:
+    if store is not None and not keys:
+        raise ValueError("store needs resume_keys: with a key of its own nobody else could take up what this server leaves there")
+    return _checked_keys(keys or [os.urandom(KEY_SIZE)])
 
 
 def _checked_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from typing import Any
 
 import pytest
 
 import voicestream
 from tests.e2e.test_resume import connect, frame, listen, network, talk, watch
+from voicestream.core import path_watch
 from voicestream.quic import client_transport
 
 FRAME_S = 0.02
@@ -56,7 +56,11 @@ async def test_a_call_goes_on_from_another_address_without_a_gap(serve: Any, loc
         watcher.cancel()
 
 
-async def test_a_call_whose_network_does_not_carry_the_old_connection_is_resumed_soon(serve: Any) -> None:
+async def test_a_call_whose_network_does_not_carry_the_old_connection_is_resumed_soon(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(path_watch, "LOST_AFTER", 60.0)  # only the change of network is a reason to dial so soon
+
     async def handler(call: voicestream.Call) -> None:
         await conversation(call, 150)
 
@@ -68,13 +72,10 @@ async def test_a_call_whose_network_does_not_carry_the_old_connection_is_resumed
         await asyncio.sleep(0.5)
         admitted: set[Any] = set()
         relay.admits = lambda data, addr: addr in admitted or (bool(data[0] & 0x80) and admitted.add(addr) is None)
-        begin = time.monotonic()
         call.network_changed()
         while "resumed" not in [event.kind for event in events]:
             await asyncio.wait_for(call._parts.inbox._signal.wait(), 10)
             await asyncio.sleep(0)
-        # A path that answers no more is dialled after 0.6 s instead of 2 s; the machine may be busy.
-        assert time.monotonic() - begin < 1.9
         numbers, gaps, _ = await talking
         assert (numbers, gaps) == (list(range(150)), 0)
         await call.close()

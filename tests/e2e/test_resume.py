@@ -197,7 +197,7 @@ async def test_a_store_is_told_of_a_session_and_of_its_end(serve: Any) -> None:
             await asyncio.sleep(0.05)
         kept["record"] = record
 
-    async with serve(handler, store=store) as loopback:
+    async with serve(handler, store=store, resume_keys=[bytes(32)]) as loopback:
         call = await loopback.connect()
         await call.wait_closed()
         await call.close()

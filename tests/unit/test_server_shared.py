@@ -9,6 +9,7 @@ from voicestream.core.resume import ResumeToken, TokenSealer
 from voicestream.errors import ProtocolError
 from voicestream.server import _checked_keys
 from voicestream.session.carried import Carried
+from voicestream.store import MemoryStore
 
 ONE, OTHER = b"1" * 32, b"2" * 32
 
@@ -50,6 +51,8 @@ def test_serve_refuses_bad_keys_before_it_starts() -> None:
 
     with pytest.raises(ValueError, match="resume_keys"):
         voicestream.serve(handler, certfile="c", keyfile="k", resume_keys=[b"short"])
+    with pytest.raises(ValueError, match="store needs resume_keys"):
+        voicestream.serve(handler, certfile="c", keyfile="k", store=MemoryStore())
 
 
 GOOD = {

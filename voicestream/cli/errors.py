@@ -28,6 +28,10 @@ def sentence(error: BaseException) -> str:
     """One line that says what went wrong, without the name of an exception."""
     if isinstance(error, RejectedError):
         text = f"the server declined the call: {error}"
+        if error.uri is not None:
+            text += f"; it names another address, {error.uri}"
+        if error.retry_after is not None:
+            text += f"; try again in {error.retry_after:g} s"
     elif isinstance(error, OSError) and not isinstance(error, VoiceStreamError):
         text = _system(error)
     else:

@@ -133,6 +133,8 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("say what to do with calls: --echo, --play FILE or --record DIR")
     if (options.cert is None) != (options.key is None):
         options.parser.error("--cert and --key belong together")
+    if options.store is not None and options.key_file is None:
+        options.parser.error("--store needs --key-file: the servers that share it open each other's tokens with the same keys")
     speech = None if options.play is None else load_speech(options.play).converted(sample_rate_hz=SAMPLE_RATE_HZ)
     if options.record is not None:
         make_folder(options.record)

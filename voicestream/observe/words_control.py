@@ -11,6 +11,7 @@ from voicestream.observe.words_frames import clear_fields
 from voicestream.observe.words_walk import Walk, code_words, named, pts_words, quoted, shown, units_words
 from voicestream.wire.buffer import MAX_VARINT, peek_varint
 from voicestream.wire.messages import message_limit, parameter_rules
+from voicestream.wire.parameters import MAX_ROUTE_TOKEN, MIN_ROUTE_TOKEN
 
 __all__ = ["MESSAGE_SECTIONS", "Sender", "walk_control", "walk_event", "walk_parameters"]
 
@@ -154,7 +155,7 @@ _BLOBS: Final = {
     ParameterId.METADATA: (0, 4096),
     ParameterId.SESSION_ID: (16, 16),
     ParameterId.RESUME_TOKEN: (1, 512),
-    ParameterId.ROUTE_TOKEN: (8, 20),
+    ParameterId.ROUTE_TOKEN: (MIN_ROUTE_TOKEN, MAX_ROUTE_TOKEN),
 }
 _NUMBERS: Final = {
     ParameterId.MAX_DATAGRAM_SIZE: (256, MAX_VARINT),

@@ -198,6 +198,11 @@ class Connection(ConnectionView):
 
     # The application's side.
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether one of the two ends has closed the session on this connection, and nothing of it can be resumed."""
+        return self._closed is not None and not self._closed.may_resume
+
     def next_event(self) -> Event | None:
         """The session's next event. `Closed` comes once, also when it was the connection that failed."""
         if self._linger_until is None and not self._is_over:
@@ -384,4 +389,5 @@ class Connection(ConnectionView):
             self.session.transport_closed(now, closed.code, closed.reason, remote=closed.remote)
             while self.session.next_event() is not None:
                 pass  # the session cannot know whether a resume may help; ours says so
+            self._closed = closed
             self._waiting.append(closed)

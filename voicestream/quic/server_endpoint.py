@@ -363,7 +363,7 @@ class ServerEndpoint:
             if not self._hosts[entry.host]:
                 del self._hosts[entry.host]
         if self._tickets is not None:
-            self._tickets.ended(connection, now)
+            self._tickets.ended(connection, now, finished=connection.is_finished)
         connection.let_go()
 
     def close(self, now: float, code: int = ErrorCode.GOING_AWAY, reason: str = "") -> None:

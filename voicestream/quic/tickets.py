@@ -61,11 +61,11 @@ class ServerTickets:
             else:
                 del self._of[self._living.popitem(last=False)[1].holder]
 
-    def ended(self, holder: object, now: float) -> None:
-        """A connection is over: the time of its ticket runs. VS-15-7"""
+    def ended(self, holder: object, now: float, *, finished: bool = False) -> None:
+        """A connection is over: the time of its ticket runs; if its session is over, too, the ticket is void. VS-15-7"""
         self._expire(now)
         kept = self._living.pop(self._of.pop(holder, b""), None)
-        if kept is not None:
+        if kept is not None and not finished:
             self._ended[kept.ticket.ticket] = (kept.ticket, now + self._lifetime)
 
     def take(self, identity: bytes, now: float) -> SessionTicket | None:

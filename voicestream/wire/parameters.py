@@ -11,7 +11,19 @@ from voicestream.codepoints import CodecId, ErrorCode, ParameterId
 from voicestream.config import Track
 from voicestream.wire.buffer import MAX_VARINT, Reader, Writer
 
-__all__ = ["ALL_PARAMETERS", "Held", "Parameters", "decode_parameters", "encode_parameters"]
+__all__ = [
+    "ALL_PARAMETERS",
+    "MAX_ROUTE_TOKEN",
+    "MIN_ROUTE_TOKEN",
+    "Held",
+    "Parameters",
+    "decode_parameters",
+    "encode_parameters",
+]
+
+MIN_ROUTE_TOKEN: Final = 8
+MAX_ROUTE_TOKEN: Final = 20
+"""Bytes of a client's first destination connection id (RFC 9000 section 7.2)."""
 
 PRIVATE_CODECS: Final = range(CodecId.PRIVATE, 0x80)
 """Codec numbers used by agreement between the two sides."""
@@ -219,7 +231,7 @@ _FORMS: Final[dict[int, _Form]] = {
     ParameterId.REPLAY_MS: _number("replay_ms", high=2000),
     ParameterId.REASON: _text("reason", 1024),
     ParameterId.URI: _text("uri", 2048),
-    ParameterId.ROUTE_TOKEN: _blob("route_token", 8, 20),
+    ParameterId.ROUTE_TOKEN: _blob("route_token", MIN_ROUTE_TOKEN, MAX_ROUTE_TOKEN),
     ParameterId.RETRY_AFTER_MS: _number("retry_after_ms"),
 }
 

@@ -18,6 +18,10 @@ from voicestream.errors import AudioError, CertificateError, RejectedError
         (AudioError("x.wav is empty"), "x.wav is empty"),
         (CertificateError("the certificate is not\nthe pinned one"), "the certificate is not the pinned one"),
         (RejectedError(ErrorCode.NOT_FOUND, "no such agent"), "the server declined the call: NOT_FOUND: no such agent"),
+        (
+            RejectedError(ErrorCode.REDIRECT, "full", uri="voicestream://b.example/", retry_after=1.5),
+            "the server declined the call: REDIRECT: full; it names another address, voicestream://b.example/; try again in 1.5 s",
+        ),
         (OSError(errno.EADDRINUSE, "Address already in use"), "the port is already in use; choose another with --port"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "key.pem"), "key.pem: no such file or directory"),
         (OSError("something odd"), "something odd"),

@@ -51,6 +51,13 @@ def test_a_slip_in_the_path_of_recordings_makes_no_folders(tmp_path: Path, capsy
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_store_needs_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["serve", "--echo", "--store", "redis://127.0.0.1:1/0"])
+    assert caught.value.code == 2
+    assert "--store needs --key-file" in capsys.readouterr().err
+
+
 def test_traces_need_a_folder_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["serve", "--echo", "--trace", str(tmp_path / "a")])

@@ -54,6 +54,22 @@ def test_a_ticket_lives_as_long_as_its_connection_and_a_sessions_lifetime_after_
     assert len(tickets) == 0
 
 
+def test_the_ticket_of_a_call_that_was_closed_goes_with_its_connection(make_world: Any, certificate: Any) -> None:
+    # VS-15-7
+    given = ServerTickets(LIFETIME)
+    world, pin = make_world(tickets=given), certificate[2]
+    tls = ClientTls(server_name="voice.example", pin=pin)
+    (_, closed), (cut, _) = (world.connect(tls=tls, tickets=CallTickets(), place=HOME) for _ in range(2))
+    assert len(given) == 2
+    closed.close(world.now)
+    world.run(1.0)
+    assert len(given) == 1
+    cut.connection.let_go()
+    while world.server.connections:
+        world.run(10.0)
+    assert len(given) == 1, "silence does not end a session"
+
+
 def test_a_connection_has_one_ticket_the_newest() -> None:
     tickets = ServerTickets(LIFETIME)
     tickets.keep(ticket(b"old"), "connection")
