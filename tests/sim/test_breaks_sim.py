@@ -51,6 +51,21 @@ def test_what_a_break_swallowed_comes_soon_although_the_path_breaks_again_right_
     assert report.lost == 0, report
 
 
+def test_a_path_that_breaks_in_the_handshake_of_a_dial_has_carried_nothing_and_tells_nothing_about_its_rate() -> None:
+    # What was owed crawled over what had passed for a path that loses half of everything.
+    report = run_break(break_plan(2700258))
+    assert report.survived, report.notes
+    assert (report.lost, report.stray) == (0, 0), report
+
+
+@pytest.mark.parametrize("seed", [2700000, 2700005, 2700010])
+def test_the_last_words_of_a_track_that_ends_in_a_short_break_come_after_it(seed: int) -> None:
+    # Less than what passes for a break otherwise is missing, and nothing that is sent afterwards brings it along.
+    report = run_break(break_plan(seed))
+    assert report.survived, report.notes
+    assert (report.lost, report.stray) == (0, 0), report
+
+
 def test_events_come_after_a_break_in_which_the_answer_to_the_resume_was_lost() -> None:
     report = run_break(break_plan(2099))
     assert report.survived, report.notes

@@ -33,6 +33,9 @@ MAX_HELD_RANGES: Final = 100
 BREAK_SILENCE: Final = 1.0
 """Seconds without audio, where there should have been some, that are taken for a break."""
 
+END_SILENCE: Final = 0.25
+"""The same where the track has ended meanwhile, and its end is missing."""
+
 BREAK_UNITS: Final = 80
 """Missing media in the midst of a talkspurt that is taken for one (200 ms)."""
 
@@ -312,7 +315,9 @@ class Receiver:
         if finish.pts < self.media.end_pts:  # VS-8.6-3
             raise ProtocolError(ErrorCode.TRACK_ERROR, f"audio after the end of track {self.track.track_id}")
         self.played.finish_pts = finish.pts
-        if self.counts.talking and finish.pts - self.wanted_from >= BREAK_UNITS:
+        missing = finish.pts - self.wanted_from
+        was_dead = missing >= BREAK_UNITS or (missing > 0 and now - (self.counts.newest_at or now) > END_SILENCE)
+        if self.counts.talking and was_dead:
             self.counts.break_at = now
             self.delivery.catch_up(now, BREAK_PATIENCE, finish.pts)
         self.counts.talking = False

@@ -182,7 +182,7 @@ class Recovery:
 
     def asked(self, frame: MissingFrame, next_pts: int, now: float) -> list[MediaFrame]:
         """What is kept of the media that is asked for, oldest first; nothing while the far end has us look for more than it can miss."""
-        if not self.budget.share or not self._looking.allow(now):
+        if not self._hub.config.rate.redundancy_share or not self._looking.allow(now):
             return []
         ranges: list[tuple[int, int]] = []
         for first16, units in frame.ranges:

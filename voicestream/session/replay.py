@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -30,6 +31,9 @@ LEAST_RATE_BPS: Final = 4000.0
 """What the past gets where live media takes everything, so that it comes to an end."""
 
 DEAD_PATH_PAUSE: Final = 0.1
+
+QUESTION_HOLDS: Final = 0.25
+"""Seconds for which a question shows that the far end hears us, when no report says so yet."""
 
 INTERVAL: Final = 0.04
 """Seconds between two datagrams of owed media, so that each carries several frames."""
@@ -64,12 +68,13 @@ class Replay:
         frames_sent: Frames sent again.
     """
 
-    __slots__ = ("_hub", "_next_at", "_owed", "frames_sent")
+    __slots__ = ("_asked_at", "_hub", "_next_at", "_owed", "frames_sent")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._owed: dict[int, CatchUp] = {}
         self._next_at = 0.0
+        self._asked_at = -math.inf
         self.frames_sent = 0
 
     def __len__(self) -> int:
@@ -88,6 +93,9 @@ class Replay:
     def owe_more(self, track: int, frames: Iterable[MediaFrame], now: float) -> None:
         """The far end has asked for so much that a break must have swallowed it, on a connection that outlived it."""
         self._owed.setdefault(track, CatchUp()).add(frames, now)
+        if now - self._asked_at > QUESTION_HOLDS:
+            self._next_at = now
+        self._asked_at = now
 
     @property
     def was_used(self) -> bool:
@@ -136,14 +144,14 @@ class Replay:
             now: Monotonic seconds.
             capacity_bps: What the path carries.
             live_bps: What live media takes of it.
-            answered: Reports come: nothing is sent once more into a path that is dead again.
+            answered: Reports come: nothing is sent once more into a path that is dead again. Who asks has heard of us, too.
             rtt: Round trip in seconds, if it is known.
             anchors: Of each track: the far end must know where the present is before it is told of the past.
         """
         found: list[Bundle] = []
         if now < self._next_at or not self.is_active:
             return found
-        if not answered:
+        if not answered and now - self._asked_at > QUESTION_HOLDS:
             self._next_at = now + DEAD_PATH_PAUSE
             return found
         for track, owed in self._owed.items():

@@ -217,8 +217,10 @@ class Tracks:
 
     def on_missing(self, frame: MissingFrame, now: float, rtt: float | None) -> None:
         """The far end asks for media again. What a break has swallowed comes within the bounds of what is owed after a resume."""
-        next_pts = self.outgoing(frame.track).timeline.next_pts
-        if self.replay.is_busy(frame.track) or any(units >= BREAK_UNITS for _, units in frame.ranges):
+        timeline = self.outgoing(frame.track).timeline
+        next_pts = timeline.next_pts
+        # Behind the end of a track there is no audio of which redundancy could be a part.
+        if timeline.finished or self.replay.is_busy(frame.track) or any(units >= BREAK_UNITS for _, units in frame.ranges):
             self.replay.owe_more(frame.track, self.recovery.asked(frame, next_pts, now), now)
         else:
             self.recovery.on_missing(frame, next_pts, now, rtt)

@@ -12,7 +12,6 @@ from voicestream import events
 from voicestream.config import UNITS_PER_SECOND, SessionConfig
 from voicestream.core.lifecycle import State
 from voicestream.core.playout import OrderedReader
-from voicestream.core.timeline import MAX_PTS
 from voicestream.quic.path_keeper import Step
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
 from voicestream.testing.listener import OrderedListener
@@ -34,7 +33,7 @@ SETTLE_S: Final = 8.0
 """Seconds that a call goes on after its path has come back for good, beside half of what was missed."""
 
 TAIL_UNITS: Final = 80
-"""Of a track that ends in a break its last frames may be missing."""
+"""So much of the newest may not have been heard yet."""
 
 READER_MS: Final = 150
 """How long a side that reads in order waits for what is missing."""
@@ -290,11 +289,9 @@ class _BrokenCall:
         missing = [one for pts, one in sent.items() if pts not in got and pts >= void_to and one.at < self.now - 1.0]
         old = [one for one in missing if self.begun_at - 1.0 <= one.at < self.returned_at - self.config.retain_s]
         report.too_old += len(old)
-        finish_pts = side.session.receivers[0].played.finish_pts
-        tail = MAX_PTS if finish_pts is None else finish_pts - TAIL_UNITS
         # What was missed sooner had been given up as the break began, where the path's round trip is longer than a reader waits.
         from_at = self.begun_at - READER_MS / 1000 - 0.05 - self.plan.delay_ms / 1000
-        in_break = [one for one in missing if from_at <= one.at <= self.returned_at and one.pts < tail]
+        in_break = [one for one in missing if from_at <= one.at <= self.returned_at]
         if ("a2b" if side is self.client else "b2a") not in self.broken and not report.resumes:
             in_break = old = []  # what is lost by chance cannot be asked for while the other way is dead
         report.lost += len(in_break) - len(old)

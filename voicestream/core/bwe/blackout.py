@@ -46,9 +46,12 @@ class Blackouts:
             if before is not None and sample.number <= before.number:
                 continue
             self._newest = sample
-            if before is not None and self._is_one(now, before, sample):
+            if before is None:
+                self._first, self._to = -1, sample.number  # what has carried nothing yet was broken
+                self._at = now if len(lost) > MANY else self._at
+            elif self._is_one(now, before, sample):
                 self._at, self._first, self._to = now, before.number, sample.number
-            elif before is not None:
+            else:
                 self._share = 1 - (1 - self._share) * (1 - _GAIN) ** (sample.number - before.number - 1)
             self._share *= 1 - _GAIN
         return tuple([number for number in lost if not self._first < number < self._to])

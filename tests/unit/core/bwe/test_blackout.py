@@ -17,6 +17,15 @@ def test_what_a_short_break_has_swallowed_is_no_loss_that_could_answer_to_the_ra
     assert blackouts.beyond(0.7, arrived(26, 28), [*range(5, 24), 27]) == (27,)
 
 
+def test_a_path_that_has_carried_nothing_yet_was_broken_and_that_is_the_break_that_is_excused() -> None:
+    # A session is resumed, and the path breaks again before anything has come.
+    blackouts = Blackouts()
+    assert blackouts.beyond(0.1, arrived(35), range(19, 33)) == ()
+    assert blackouts.beyond(0.2, arrived(36, 37, 39), [33, 34, 38]) == (38,)
+    again = arrived(60)
+    assert blackouts.beyond(0.7, again, range(40, 60)) == tuple(range(40, 60))
+
+
 def test_the_losses_of_a_burst_are_heeded() -> None:
     blackouts = Blackouts()
     blackouts.beyond(0.1, arrived(*range(-20, 1)), [])
