@@ -344,9 +344,9 @@ class Call(CallFacts):
     # The end
 
     async def close(self, code: int = ErrorCode.NO_ERROR, reason: str = "") -> None:
-        """End the call now; audio and events under way may be cut off. Does nothing when the call is over.
+        """End the call; audio under way may be cut off. Does nothing when the call is over.
 
-        `finish` waits for audio; `CallStats.events` tells how many events have not left.
+        `finish` waits for audio. Events that were sent get a second to arrive, unless `code` tells of an error.
 
         Args:
             code: A registry code; NO_ERROR and GOING_AWAY mean a good end to the far end.

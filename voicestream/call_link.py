@@ -116,6 +116,14 @@ class CallLink:
         self.wake()
 
     @property
+    def events_wait(self) -> bool:
+        """Whether events have been sent that the far end may not have, and a connection carries them."""
+        with self._owner.lock:
+            if self.is_over or not self._is_carried:
+                return False
+            return self._session.events_waiting > 0 or self._owner.connection.events_wait
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing can be sent or received any more."""
         return self._ending.closed or self._session.is_closed

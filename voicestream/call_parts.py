@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from voicestream.call_context import CallContext
 from voicestream.call_events import CallEvent, EventInbox
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from voicestream.core.playout import OrderedAccount, Playout
 
 __all__ = ["CallParts"]
+
+EVENTS_LINGER_S: Final = 1.0
+"""Seconds that events which were sent before a good end get to arrive."""
+
+EVENTS_LOOK_S: Final = 0.01
 
 
 class CallParts:
@@ -152,12 +157,23 @@ class CallParts:
 
     async def close(self, code: int, reason: str) -> None:
         """End the session and wait until it is over."""
-        self.close_now(code, reason)
+        try:
+            if code == ErrorCode.NO_ERROR:
+                await self.events_taken()
+        finally:
+            self.close_now(code, reason)
         await self.link.wait_closed()
         if self.attendant is not None and not self.attendant.done():
             await asyncio.wait([self.attendant])
         if isinstance(self.options.observer, CallTrace):
             await asyncio.to_thread(self.options.observer.flush)
+
+    async def events_taken(self) -> None:
+        """Give events that were sent a moment ago the time to arrive."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + EVENTS_LINGER_S
+        while self.link.events_wait and loop.time() < until:
+            await asyncio.sleep(EVENTS_LOOK_S)
 
     def close_now(self, code: int, reason: str, *, may_resume: bool = False) -> None:
         """End the session without waiting; `may_resume`: at this end, to be taken up at another server."""

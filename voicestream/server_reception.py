@@ -362,6 +362,7 @@ class Reception:
         try:
             await self._rules.handler(call)
             await self._finish(call, parts)
+            await parts.events_taken()
             parts.close_now(ErrorCode.NO_ERROR, "")
         except CallClosed:
             parts.close_now(ErrorCode.NO_ERROR, "")

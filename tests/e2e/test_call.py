@@ -214,6 +214,36 @@ async def test_events_keep_type_order_and_place(serve: Serve) -> None:
     assert all(event.at == pytest.approx(0.1) for event in got)
 
 
+@pytest.mark.parametrize("closer", ["client", "handler"])
+async def test_events_that_were_sent_just_before_a_good_end_arrive(serve: Serve, closer: str) -> None:
+    heard: list[object] = []
+
+    async def say(call: voicestream.Call) -> None:
+        await call.send_event({"text": "x" * 30000})
+        for number in range(20):
+            await call.send_event(number.to_bytes(2, "big"), ordered=number % 2 == 0)
+
+    async def listen(call: voicestream.Call) -> None:
+        async for event in call.events():
+            if event.kind in ("json", "bytes"):
+                heard.append(event.data)
+
+    async def handler(call: voicestream.Call) -> None:
+        await (listen(call) if closer == "client" else say(call))
+
+    async with serve(handler) as loopback:
+        call = await loopback.connect()
+        if closer == "client":
+            await say(call)
+            await call.close()
+            while loopback.server.calls:
+                await asyncio.sleep(0.01)
+        else:
+            await listen(call)
+            await call.close()
+    assert len(heard) == 21
+
+
 async def test_an_event_that_the_far_end_does_not_take_is_refused_at_once(serve: Serve) -> None:
     async with serve(sit, limits=voicestream.Limits(max_event_size=2048)) as loopback, loopback.connect() as call:
         with pytest.raises(ValueError, match="2048"):
@@ -422,6 +452,7 @@ async def test_misuse_is_named(serve: Serve) -> None:
             await call.send_frame(b"\xff")
         with pytest.raises(ValueError, match="track 3"):
             await call.send_frame(b"\xfc\xff\xfe", track=3)
+        await call.send(tone(0.1, rate_hz=48000))  # to which nobody listens
         with pytest.raises(TimeoutError):
             await call.finish(0.01)
         with pytest.raises(voicestream.StateError, match="finish"):

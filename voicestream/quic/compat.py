@@ -391,3 +391,8 @@ class VoiceQuic(WindowedQuic):
         for stream in self._streams_queue:
             waiting += stream.sender._buffer_stop - stream.sender._buffer_start
         return waiting
+
+    @property
+    def events_wait(self) -> bool:
+        """Whether something on a unidirectional stream waits to be sent or acknowledged."""
+        return any(self.unacknowledged(one.stream_id) for one in self._streams_queue if one.stream_id is not None and one.stream_id & 2)

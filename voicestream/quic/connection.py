@@ -199,6 +199,11 @@ class Connection(ConnectionView):
     # The application's side.
 
     @property
+    def events_wait(self) -> bool:
+        """Whether the far end has not acknowledged all of the events that have left."""
+        return self._quic.events_wait
+
+    @property
     def is_finished(self) -> bool:
         """Whether one of the two ends has closed the session on this connection, and nothing of it can be resumed."""
         return self._closed is not None and not self._closed.may_resume

@@ -97,6 +97,11 @@ class Session(Machine):
         sender = self._tracks.senders.get(track)
         return None if sender is None else sender.counts.far_level_units * PTS_UNIT_MS / 1000
 
+    @property
+    def events_waiting(self) -> int:
+        """Application events that have not left completely."""
+        return self._events.outbox.waiting
+
     def stats(self, now: float) -> SessionStats:
         """Everything countable, up to now."""
         return collect(self._hub, self._link, self._tracks, self._events, self._planner, now)

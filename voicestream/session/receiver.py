@@ -323,9 +323,9 @@ class Receiver:
         self.counts.talking = False
         self.delivery.finish(finish.pts)
         self._hub.events.put(RemoteFinished(track=self.track.track_id, pts=finish.pts))
-        if self.played.played_pts is not None and self.played.played_pts >= finish.pts:
-            # All had been played before the end was known; a player with nothing left to play may not report again.
-            self.report_played(self.played.played_pts, now)
+        if (self.played.played_pts or 0) >= finish.pts:
+            # All had been played before the end was known, or there was nothing; a player with nothing left to play may not report.
+            self.report_played(self.played.played_pts or 0, now)
 
     def report_played(self, pts: int, now: float) -> bool:
         """The player's word; see `Session.report_played`."""

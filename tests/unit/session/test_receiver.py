@@ -41,6 +41,12 @@ def test_a_frame_arrives_as_it_was_sent(pair, player, kit) -> None:
     assert player.kinds == [SourceKind.AUDIO]
 
 
+def test_a_track_that_ends_before_it_began_has_been_played_although_nobody_listens(pair) -> None:
+    pair.client.finish(pair.now)
+    pair.run(0.2)
+    assert pair.of("client", Finished) == [Finished(track=0, played_pts=0)]
+
+
 def test_the_times_at_which_frames_were_sent_are_told(pair, player) -> None:
     pair.talk(1.0, "client")
     times = player.send_times
