@@ -37,6 +37,12 @@ def _times(name: str, values: Sequence[float]) -> str:
     return f"{name}: {shares} ({len(values)} measured)"
 
 
+def _worst(reports: Sequence[BreakReport], most: int = 5) -> str:
+    """The calls that lost most outside their breaks."""
+    worst = sorted((report for report in reports if report.stray), key=lambda report: -report.stray)[:most]
+    return f" (seeds {', '.join(f'{report.plan.seed}: {report.stray}' for report in worst)})" if worst else ""
+
+
 def summary(reports: Sequence[BreakReport]) -> list[str]:
     """The figures, as lines to print."""
     survived = [report for report in reports if report.survived]
@@ -56,7 +62,7 @@ def summary(reports: Sequence[BreakReport]) -> list[str]:
         _times("the same, to what was said since the return", [s - 2 * r.plan.delay_ms / 1000 for r in reports for s in r.to_fresh_s]),
         _times("from the path's return to the next frame in order", [s for r in reports for s in r.to_reading_s]),
         f"frames in order: {sum(r.lost for r in reports)} lost, {sum(r.too_old for r in reports)} older than what is kept, "
-        f"{sum(r.stray for r in reports)} lost outside the breaks; "
+        f"{sum(r.stray for r in reports)} lost outside the breaks{_worst(reports)}; "
         f"{sum(r.replayed for r in reports)} sent again",
         f"duplicated {faults['duplicated']}, out of order {faults['disordered']}, altered {faults['altered']}",
     ]
