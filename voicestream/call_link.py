@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, cast
 
 from voicestream.call_state import Ending
@@ -128,23 +127,68 @@ class CallLink:
         """Whether nothing can be sent or received any more."""
         return self._ending.closed or self._session.is_closed
 
-    @contextmanager
-    def locked(self) -> Iterator[Session]:
+    def locked(self) -> AbstractContextManager[Session]:
         """The session, to look at it or to pull audio; alive or over."""
-        with self._owner.lock:
-            yield self._session
+        return _Locked(self)
 
-    @contextmanager
-    def verbs(self) -> Iterator[tuple[Session, float]]:
+    def verbs(self) -> AbstractContextManager[tuple[Session, float]]:
         """The living session and the time, to act on it; what that makes due leaves afterwards.
 
         Raises:
             CallClosed: The call is over.
         """
-        with self._owner.lock:
-            self._ending.check()
-            if self._session.is_closed:
-                # Closed a moment ago; the event that tells how is still on its way.
-                raise CallClosedOK(ErrorCode.NO_ERROR, "the call is ending")
-            yield self._session, self._owner.clock()
-        self.wake()
+        return _Verbs(self)
+
+    def enter(self) -> Session:
+        """Take the lock, for `locked`."""
+        self._owner.lock.__enter__()
+        return self._session
+
+    def leave(self) -> None:
+        """Give it back."""
+        self._owner.lock.__exit__(None, None, None)
+
+    def check(self) -> None:
+        """Raise `CallClosed` when the call is over."""
+        self._ending.check()
+        if self._session.is_closed:
+            # Closed a moment ago; the event that tells how is still on its way.
+            raise CallClosedOK(ErrorCode.NO_ERROR, "the call is ending")
+
+
+class _Locked(AbstractContextManager["Session"]):
+    """See `CallLink.locked`. Several are entered for each frame, and a generator would be dearer."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: CallLink) -> None:
+        self._link = link
+
+    def __enter__(self) -> Session:
+        return self._link.enter()
+
+    def __exit__(self, *_: object) -> None:
+        self._link.leave()
+
+
+class _Verbs(AbstractContextManager["tuple[Session, float]"]):
+    """See `CallLink.verbs`; likewise."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: CallLink) -> None:
+        self._link = link
+
+    def __enter__(self) -> tuple[Session, float]:
+        session = self._link.enter()
+        try:
+            self._link.check()
+            return session, self._link.now()
+        except BaseException:
+            self._link.leave()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._link.leave()
+        if kind is None:
+            self._link.wake()

@@ -34,7 +34,7 @@ KEPT_BEHIND: Final = 512
 """Datagrams remembered behind the newest one reported: twice as far as a report reaches."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arrival:
     """One datagram that came for the first time: its full number, and whether an older one came after a newer one."""
 

@@ -13,7 +13,7 @@ from aioquic.quic.packet_builder import QuicPacketBuilder
 __all__ = ["Preamble", "encode_initial_close", "initial_token", "read_preamble"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Preamble:
     """Attributes:
     version: Of a long header; None for a short one.

@@ -23,7 +23,7 @@ MAX_SIZE: Final = 1200  # VS-3.2-3
 _AUDIO_HEADER: Final = 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Datagram:
     """One datagram.
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, unsafe_hash=True)
 class AudioFrame:
     """One coded frame of a track, sent for the first time.
 
@@ -80,7 +80,7 @@ class PaddingFrame:
     size: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, unsafe_hash=True)
 class PlayoutEntry:
     """State of one track's playout at the receiver.
 
@@ -97,7 +97,7 @@ class PlayoutEntry:
     target_units: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, unsafe_hash=True)
 class ReportFrame:
     """What arrived, and when.
 

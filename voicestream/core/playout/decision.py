@@ -9,7 +9,7 @@ from voicestream.media import MediaFrame, SourceKind
 __all__ = ["Accelerate", "Conceal", "Decision", "Decode", "Expand", "Merge", "Repair", "Silence"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decode:
     """Decode `frame` and append it."""
 

@@ -17,7 +17,7 @@ CLOCK_UNITS = 800.0
 """The device's clock is read off its promptest block of the last two seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Tick:
     """The device took a block.
 

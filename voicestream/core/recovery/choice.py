@@ -130,19 +130,22 @@ def choose(tools: Tools, *, loss: float, burst: float, rtt: float, lookahead: fl
         bitrate_bps: Of the codec.
     """
     # Coarse values, so that the same question comes again and has its answer ready.
-    return _choose(tools, round(200 * loss), round(2 * burst), round(100 * rtt), round(100 * lookahead), frame_ms, bitrate_bps // 4000)
+    path = round(200 * loss), round(2 * burst), round(100 * rtt), round(100 * lookahead), frame_ms, bitrate_bps // 4000
+    return _choose(tools.share, tools.most, tools.copies, *path)
 
 
 @functools.lru_cache(maxsize=512)
-def _choose(tools: Tools, loss: int, burst: int, rtt: int, lookahead: int, frame_ms: int, bitrate: int) -> Choice:
+def _choose(
+    least_share: float, most: float, copies: bool, loss: int, burst: int, rtt: int, lookahead: int, frame_ms: int, bitrate: int
+) -> Choice:
     path = _Path(loss / 200, max(1.0, burst / 2), rtt / 100, lookahead / 100, frame_ms / 1000, (4000 * bitrate + 2000) * frame_ms / 8000)
     retransmit = path.later_frames > 0
     quick = QUICK if rtt / 100 > SLOW_RTT and retransmit and loss / 200 >= QUICK_LOSS else math.inf
-    best = path.option(tools.share, 0)
+    best = path.option(least_share, 0)
     least = math.inf
-    share = tools.share
+    share = least_share
     while share and loss:
-        for copy_bps in (0, COPY_BPS) if tools.copies and path.frames >= 2 else (0,):
+        for copy_bps in (0, COPY_BPS) if copies and path.frames >= 2 else (0,):
             option = path.option(share, copy_bps)
             if option is None:
                 continue
@@ -151,10 +154,10 @@ def _choose(tools: Tools, loss: int, burst: int, rtt: int, lookahead: int, frame
                 best, least = option, option.concealed
             if sufficient:
                 return option
-        if share >= tools.most:
+        if share >= most:
             break
-        share = min(tools.most, round(share + SHARE_STEP, 3))
-    return best or Choice(share=tools.share, retransmit=retransmit, concealed=path.loss)
+        share = min(most, round(share + SHARE_STEP, 3))
+    return best or Choice(share=least_share, retransmit=retransmit, concealed=path.loss)
 
 
 class _Path:

@@ -28,7 +28,7 @@ HEADER: Final = 3
 """Bytes of a source symbol before the payload: flags and a 16-bit length."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Source:
     """One frame as the code sees it.
 
