@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from voicestream import events
-from voicestream.codepoints import ErrorCode
+from voicestream.codepoints import ErrorCode, EventKind
 from voicestream.config import Limits, SessionConfig
+from voicestream.quic.connection import Connection
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld, ServerSide
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
@@ -260,3 +261,35 @@ def test_both_ends_that_close_at_once_are_through_after_a_round_trip(rtt_ms: int
     over = world.sim.run(began + 10, stop=lambda: client.connection.is_terminated and server.connection.is_terminated)
     took = world.sim.now - began
     world.sim.check(over and took <= rtt_ms / 1e3 + 0.11, f"it took {took:.3f} s")  # the acknowledgement may wait 100 ms
+
+
+@pytest.mark.interpreted(reason="a method is replaced")
+@pytest.mark.parametrize("seed", range(3))
+def test_where_a_connection_is_idle_nothing_leaves_and_its_timer_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    asked = {True: 0, False: 0}
+    idle_until = Connection.idle_until
+
+    def checked(connection: Connection, now: float) -> float | None:
+        timer = idle_until(connection, now)
+        asked[timer is not None] += 1
+        if timer is not None:
+            assert connection.datagrams_to_send(now) == [], f"seed {seed}, at {now}"
+            assert connection.next_timer() == timer, f"seed {seed}, at {now}"
+        return timer
+
+    monkeypatch.setattr(Connection, "idle_until", checked)
+    world = EndpointWorld(seed=seed)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=0.05 * seed, jitter_ms=5)))
+    world.open()
+    server = world.server.sides[0]
+    for side in (client, server):
+        side.listen()
+        side.speak(pattern=((0.6, 0.5),))
+    for _ in range(4):
+        client.session.send_event(b"a" * 3000, world.sim.now, kind=EventKind.TEXT)
+        server.session.send_event(b"b" * 300, world.sim.now, kind=EventKind.TEXT)
+        client.flush()
+        server.flush()
+        world.run(1.0)
+    assert asked[True] > 50
+    assert asked[False] > 50

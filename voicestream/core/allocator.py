@@ -336,6 +336,10 @@ class Allocator:
     def _with(self, bitrate_bps: int, frame_ms: int, bundle: int) -> SendPlan:
         return dataclasses.replace(self.plan, bitrate_bps=bitrate_bps, frame_ms=frame_ms, bundle=bundle)
 
+    def suffices(self, audio_bps: float) -> bool:
+        """Whether so much for the audio is no reason to pause, whatever the path is known to carry."""
+        return self.plan.paused or audio_bps >= PAUSE_SHARE * self._floor_bps
+
     def _paused(self, audio_bps: float, now: float) -> bool:
         floor = self._floor_bps
         if self.plan.paused:

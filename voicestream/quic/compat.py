@@ -218,10 +218,7 @@ class VoiceQuic(WindowedQuic):
 
     def packets_to_send(self, now: float) -> list[tuple[bytes, Address]]:
         """What leaves now. Datagrams that are held back are dropped: late audio is worth nothing (VS-3.2-4)."""
-        if not self._network_paths:
-            return []
-        if self._handshake_confirmed and self._is_quiet(now):
-            self._voice_held_since = None
+        if not self._network_paths or self.is_quiet(now):
             return []
         congestion = self.congestion
         in_flight_before = congestion.packets_sent
@@ -239,6 +236,13 @@ class VoiceQuic(WindowedQuic):
             self.lone_acks += max(len(packets) - (congestion.packets_sent - in_flight_before), 0)
             self._drop_held(now)
         return packets
+
+    def is_quiet(self, now: float) -> bool:
+        """Whether surely nothing leaves now."""
+        if not self._handshake_confirmed or not self._is_quiet(now):
+            return False
+        self._voice_held_since = None
+        return True
 
     def _drop_held(self, now: float) -> None:
         """See to datagrams that did not leave."""

@@ -186,7 +186,12 @@ class ServerEndpoint:
 
     def flush(self, connection: Connection, now: float) -> list[tuple[bytes, Address]]:
         """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over."""
-        if connection not in self._entries:
+        entry = self._entries.get(connection)
+        if entry is None:
+            return []
+        timer = connection.idle_until(now)
+        if timer is not None:
+            self._note_timer(connection, entry, timer)
             return []
         packets = connection.datagrams_to_send(now)
         self._settle(connection, now)
@@ -335,7 +340,9 @@ class ServerEndpoint:
             connection.close(now, ErrorCode.BUSY, "the server has no room for another call of this address")
 
     def _set_timer(self, connection: Connection, entry: Entry) -> None:
-        timer = connection.next_timer()
+        self._note_timer(connection, entry, connection.next_timer())
+
+    def _note_timer(self, connection: Connection, entry: Entry, timer: float | None) -> None:
         # Most packets move a timer back: the earlier one is left in the heap, and reads anew when it comes up.
         if timer is not None and (entry.timer is None or timer < entry.timer):
             entry.timer = timer

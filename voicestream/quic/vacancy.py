@@ -84,6 +84,10 @@ class Vacant:
         """Never."""
         return None
 
+    def idle_until(self, now: float) -> float | None:
+        """No time is known."""
+        return None
+
     def datagrams_to_send(self, now: float) -> Sequence[bytes]:
         """None."""
         return ()

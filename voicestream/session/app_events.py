@@ -150,6 +150,11 @@ class AppEvents:
         if wanted < (self._next_order if first is None else first):
             raise ProtocolError(ErrorCode.SESSION_UNKNOWN, f"event {wanted} is not kept any more")
 
+    @property
+    def has_stops(self) -> bool:
+        """Whether `stops` has any."""
+        return bool(self._stops)
+
     def stops(self) -> list[int]:
         """Keys of streams that the peer need not go on sending; each once."""
         if not self._stops:

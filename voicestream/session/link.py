@@ -213,6 +213,19 @@ class Link:
             out.append(self._seal(Bundle(others=WIRE_OVERHEAD + HEADER_SIZE), now))
         return out
 
+    def is_idle(self, now: float) -> bool:
+        """Whether `send` would surely give nothing."""
+        planner, recovery = self._planner, self._tracks.recovery
+        if not self._hub.is_open or planner.allocator.plan.paused or recovery.resends_wait or self._tracks.replay.was_used:
+            return False
+        for sender in self._tracks.senders.values():
+            if not sender.queue.is_idle:
+                return False
+        self._knocks.due(now, silent=False)
+        if recovery.missed.asking(now, self.reports.clock.rtt) or self.reports.due_alone(now):
+            return False
+        return not (self._hub.outgoing.repeats.due_alone(now) or self.keepalive.due(now))
+
     def _spoken(self, now: float, plan: SendPlan) -> list[bytes]:
         """The newest of what is said, in what asks a silent path for a sign of life: the first to pass is speech already.
 

@@ -195,6 +195,13 @@ class Machine(abc.ABC):
             timers += [receiver.played.next_timer() for receiver in self._tracks.receivers.values()]
         return earliest(timers)
 
+    def idle_until(self, now: float) -> float | None:
+        """`next_timer` if nothing goes out now. None where something may, which the verbs below tell, and where no time is known."""
+        events = self._events
+        if self._hub.outgoing.control or events.outbox.waiting or events.has_stops or not self._link.is_idle(now):
+            return None
+        return self.next_timer()
+
     # What goes out
 
     def datagrams_to_send(self, now: float) -> list[bytes]:

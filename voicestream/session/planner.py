@@ -245,6 +245,13 @@ class Planner:
         left = self._media_bps() * (1 - self.redundancy_share() - self._answered_loss())
         return (1 - OWED_PART) * left if self.owing else left
 
+    def _carried_bps_now(self) -> float:
+        """What the path is known to carry, as far as it may be used; 0 where nobody answers."""
+        if self.estimator.state is State.STARVED:
+            return 0.0
+        delivered, bound = self.estimator.delivered_bps(), self._hub.rate_bound
+        return delivered if bound is None else min(delivered, bound)
+
     def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator
         estimator.limit(self._need_bps())
@@ -253,10 +260,9 @@ class Planner:
         before = self.allocator.plan
         lookahead = self._hub.peer.lookahead_ms / 1000
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.path.own_losses.pattern, rtt=min_rtt, lookahead=lookahead)
-        bound = self._hub.rate_bound
-        carried_bps = 0.0 if estimator.state is State.STARVED else min(estimator.delivered_bps(), math.inf if bound is None else bound)
-        passing, overdue = estimator.state is State.DRAIN, estimator.is_overdue
-        if self.allocator.update(now, self._audio_bps(), carried_bps, passing=passing, overdue=overdue) or protected:
+        passing, overdue, audio_bps = estimator.state is State.DRAIN, estimator.is_overdue, self._audio_bps()
+        carried_bps = 0.0 if self.allocator.suffices(audio_bps) else self._carried_bps_now()
+        if self.allocator.update(now, audio_bps, carried_bps, passing=passing, overdue=overdue) or protected:
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(

@@ -104,6 +104,9 @@ class FakeSession:
     def next_timer(self) -> float | None:
         return self.timer
 
+    def idle_until(self, now: float) -> float | None:
+        return None
+
     def datagrams_to_send(self, now: float) -> list[bytes]:
         taken = list(self.out_datagrams)
         self.out_datagrams.clear()

@@ -11,6 +11,9 @@ __all__ = ["LossLog", "LossPattern"]
 KEPT: Final = 250
 """Datagrams whose fate is remembered."""
 
+FEW: Final = 8
+"""Losses whose times are remembered."""
+
 _GAIN: Final = 1 / 50
 _SLOW_GAIN: Final = 1 / 300
 
@@ -36,10 +39,11 @@ class LossLog:
         lasting: Lost part of the last several hundred.
     """
 
-    __slots__ = ("_bursts", "_fates", "_last_lost", "_losses", "lasting", "share")
+    __slots__ = ("_bursts", "_fates", "_last_lost", "_losses", "_lost_at", "lasting", "share")
 
     def __init__(self) -> None:
         self._fates: deque[tuple[float, int]] = deque(maxlen=KEPT)  # (when told, 1 for lost)
+        self._lost_at: deque[float] = deque(maxlen=FEW)
         self._bursts = 0.0
         self._losses = 0.0
         self._last_lost = -2
@@ -54,11 +58,16 @@ class LossLog:
             self.lasting -= _SLOW_GAIN * self.lasting
         for number in lost:
             self._fates.append((now, 1))
+            self._lost_at.append(now)
             self.share += _GAIN * (1 - self.share)
             self.lasting += _SLOW_GAIN * (1 - self.lasting)
             self._losses = self._losses * (1 - _GAIN) + 1
             self._bursts = self._bursts * (1 - _GAIN) + (number != self._last_lost + 1)
             self._last_lost = number
+
+    def are_few(self, now: float, window: float, least: int) -> bool:
+        """Whether the last `window` seconds told of fewer than `least` losses (at most `FEW`): cheaper to know than `recent`."""
+        return len(self._lost_at) < least or self._lost_at[-least] < now - window
 
     def recent(self, now: float, window: float) -> tuple[int, int]:
         """(datagrams, of them lost) told of in the last `window` seconds."""

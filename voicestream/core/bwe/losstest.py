@@ -79,6 +79,8 @@ class LossTest:
         """Whether there are more losses than the background and chance explain."""
         if self.running or now - self._ended_at < (AGAIN if self.unsure else PAUSE):
             return False
+        if log.are_few(now, WINDOW, LEAST_LOSSES):
+            return False
         count, lost = log.recent(now, WINDOW)
         if lost < LEAST_LOSSES:
             return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from voicestream.core.playout.sliding import SlidingMin
 
 __all__ = ["StretchControl"]
 
@@ -47,14 +47,6 @@ GRAIN_REFRESH_TICKS = 64
 GRAIN_MEMORY = 256
 
 
-@dataclass(slots=True)
-class _Call:
-    time: float
-    slack: float
-    held: float
-    wait: float
-
-
 class StretchControl:
     """Watches the calls of the executor and says by how much the next frame should be longer or shorter. VS-16-4
 
@@ -70,7 +62,10 @@ class StretchControl:
     """
 
     def __init__(self) -> None:
-        self._calls: deque[_Call] = deque()
+        self._times: deque[float] = deque()  # of the calls of the last second
+        self._slack = SlidingMin(WINDOW_UNITS)
+        self._held = SlidingMin(WINDOW_UNITS)
+        self._wait = SlidingMin(WAIT_UNITS)
         self._changed_at = float("-inf")
         self._no_cut_before = float("-inf")
         self._no_expansion_before = float("-inf")
@@ -109,19 +104,26 @@ class StretchControl:
             held: What the executor still held.
             wait: How long the frame has been here.
         """
-        self._calls.append(_Call(now, slack, held, wait))
-        while self._calls[0].time < now - WAIT_UNITS:
-            self._calls.popleft()
+        times = self._times
+        times.append(now)
+        while times[0] < now - WAIT_UNITS:
+            times.popleft()
+        self._slack.push(now, slack)
+        self._held.push(now, held)
+        self._wait.push(now, wait)
 
     def all_waited(self, now: float, units: float) -> bool:
         """Whether every frame of the last second had waited longer than so; no while there is less than half a second to judge by."""
-        if not self._calls or now - self._calls[0].time < WAIT_UNITS / 2 or now - self._calls[-1].time > WAIT_UNITS:
+        times, least = self._times, self._wait.value
+        if least is None or now - times[0] < WAIT_UNITS / 2 or now - times[-1] > WAIT_UNITS:
             return False
-        return min([call.wait for call in self._calls]) > units if self._calls[0].wait > units else False
+        return least > units
 
     def moved(self, now: float) -> None:
         """A frame came late or the playhead jumped: what was learnt of the slack is void."""
-        self._calls.clear()
+        self._times.clear()
+        for least in (self._slack, self._held, self._wait):
+            least.restart()
         self._changed_at = now
 
     def stretched(self, now: float, units: float) -> None:
@@ -140,8 +142,7 @@ class StretchControl:
             self._backoff = min(2 * self._backoff, BACKOFF_UNITS[1])
         self._last_direction, self._last_step_at = direction, now
         self._changed_at = now
-        for call in self._calls:
-            call.wait += units
+        self._wait.shift(units)
 
     def correction(
         self,
@@ -169,15 +170,8 @@ class StretchControl:
             cut_by_cost: What is wanted has been measured, so that less of it can be judged by its cost.
         """
         since = max(now - WINDOW_UNITS, self._changed_at)
-        least, held = math.inf, math.inf
-        for call in reversed(self._calls):
-            if call.time < since:
-                break
-            if call.slack < least:
-                least = call.slack
-            if call.held < held:
-                held = call.held
-        if least == math.inf:
+        least, held, waited = self._slack.since(since), self._held.since(since), self._wait.value
+        if least is None or held is None or waited is None:
             return 0.0
         slack = self.slack = least - base
         free = held % self.grain
@@ -194,7 +188,7 @@ class StretchControl:
         if cost is not None and cut_by_cost and surplus < self.grain and less >= 0 and cost(less) + SPARE_GAIN * self.grain < cost(slack):
             surplus, margin = self.grain, SPARE_MARGIN
         if surplus >= 0:
-            surplus = min(surplus, min([call.wait for call in self._calls]) - margin)
+            surplus = min(surplus, waited - margin)
         excess = free + (surplus // self.grain * self.grain if surplus >= 0 else 0.0) - early - CUT_RESERVE
         if excess < MIN_CUT_UNITS:
             return 0.0

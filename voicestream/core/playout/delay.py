@@ -236,18 +236,17 @@ class DelayEstimator:
         if base is not None:
             ceiling = self.ceiling
             most = -(self._expected.value or -math.inf)
+            take, ceil = recent.append, math.ceil
             for sample in self._samples:
-                before = sample.quickest_before
+                before, weight = sample.quickest_before, float(sample.units)
                 behind = sample.delay - (base if base > before else before)
-                if sample.repaired and behind > most:
-                    behind = most
-                # The histogram's bucket, without a call for each of a hundred.
-                bucket = 0 if behind <= 0 else math.ceil(behind) if behind <= ceiling else ceiling + 1
-                recent.append((bucket, sample.units * REPAIR_FACTOR if sample.repaired else float(sample.units)))
                 if sample.repaired:
+                    behind, weight = min(behind, most), sample.units * REPAIR_FACTOR
                     repair_peak = max(repair_peak, behind)
                 elif behind > latest:
                     latest = behind
+                # The histogram's bucket, without a call for each of a hundred.
+                take((0 if behind <= 0 else ceil(behind) if behind <= ceiling else ceiling + 1, weight))
         best = self._histogram.best_delay(recent, RECENT_FACTOR, round(self._spread + 0.49))
         self._spread = min(float(best), max(self._peak.largest(self._position, latest), repair_peak))
         self._settle_target()

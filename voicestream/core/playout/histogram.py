@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import accumulate
 
 __all__ = ["DelayHistogram"]
 
@@ -73,21 +74,22 @@ class DelayHistogram:
         weights = self._weights.copy()
         total = self._total
         for bucket, media_units in recent:
-            weights[bucket] += media_units * scale
-            total += media_units * scale
+            weight = media_units * scale
+            weights[bucket] += weight
+            total += weight
         if not total:
             return 0
-        price = LATE_COST_UNITS / total
-        best, least, kept = 0, float("inf"), float("inf")
-        late = 0.0
-        costs = self.costs = [0.0] * (self._ceiling + 1)
-        doubted = LATE_COST_UNITS / max(total, LITTLE_UNITS * scale)
-        for delay in range(self._ceiling, -1, -1):
-            late += weights[delay + 1]
-            cost = delay + price * late
-            costs[delay] = delay + doubted * late
-            if delay == present:
-                kept = cost
-            if cost < least:
-                best, least = delay, cost
+        # Weight of what comes late, from the longest delay down, and what it costs together with the delay.
+        late = list(accumulate(weights[:0:-1]))
+        price, doubted = LATE_COST_UNITS / total, LATE_COST_UNITS / max(total, LITTLE_UNITS * scale)
+        costs = self._costs(price, late)
+        self.costs = costs if doubted == price else self._costs(doubted, late)
+        least = min(costs)
+        best = len(costs) - 1 - costs[::-1].index(least)  # the longest of those that cost the same
+        kept = costs[present] if 0 <= present < len(costs) else math.inf
         return present if best < present and kept - least < RELEASE_SHARE * (present - best) else best
+
+    @staticmethod
+    def _costs(price: float, late: list[float]) -> list[float]:
+        """Cost of each delay from 0 on; `late` is in order of falling delays."""
+        return [delay + price * weight for delay, weight in enumerate(reversed(late))]

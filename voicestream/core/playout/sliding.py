@@ -33,6 +33,17 @@ class SlidingMin:
         while items and items[0][0] < since:
             items.popleft()
 
+    def since(self, position: float) -> float | None:
+        """The least at `position` and after it; what lies before is forgotten. None without any."""
+        items = self._items
+        while items and items[0][0] < position:
+            items.popleft()
+        return items[0][1] if items else None
+
+    def shift(self, by: float) -> None:
+        """Add to all values."""
+        self._items = deque([(position, value + by) for position, value in self._items])
+
     def restart(self) -> None:
         """Forget all values."""
         self._items.clear()
