@@ -109,7 +109,6 @@ class VoiceQuic(WindowedQuic):
         self._voice_gap = MAX_ACK_DELAY
         self._voice_sent_at = float("-inf")
         self._voice_ranges = 0
-        self._voice_held_since: float | None = None
         self._voice_in_payload = False
         self._voice_is_stray = False
         self._voice_probe_at: float | None = None
@@ -190,7 +189,7 @@ class VoiceQuic(WindowedQuic):
             self._hasten_ack(context.time + self._ack_delay)
 
     def _hasten_ack(self, at: float) -> None:
-        space = self._spaces[Epoch.ONE_RTT]
+        space, _ = self._after_handshake
         if space.ack_at is not None:
             space.ack_at = min(space.ack_at, at)
 
@@ -205,7 +204,7 @@ class VoiceQuic(WindowedQuic):
         try:
             self.receive_datagram(data, addr, now)
             if self._handshake_confirmed:
-                ranges = len(self._spaces[Epoch.ONE_RTT].ack_queue)
+                ranges = len(self._after_handshake[0].ack_queue)
                 if ranges > self._voice_ranges:
                     self._hasten_ack(now + ACK_DELAY)  # a new gap: the peer may have something to repeat
                 self._voice_ranges = ranges
@@ -226,7 +225,7 @@ class VoiceQuic(WindowedQuic):
             if self._datagrams_pending:
                 self._voice_gap = max(min(now - self._voice_sent_at, MAX_ACK_DELAY), 0.8 * self._voice_gap)
                 self._voice_sent_at = now
-            space = self._spaces[Epoch.ONE_RTT]
+            space, _ = self._after_handshake
             if space.ack_at is not None and space.ack_at - now <= 1.25 * self._voice_gap and self._has_something_to_send():
                 space.ack_at = now
         packets = self._build(now)
@@ -236,13 +235,6 @@ class VoiceQuic(WindowedQuic):
             self.lone_acks += max(len(packets) - (congestion.packets_sent - in_flight_before), 0)
             self._drop_held(now)
         return packets
-
-    def is_quiet(self, now: float) -> bool:
-        """Whether surely nothing leaves now."""
-        if not self._handshake_confirmed or not self._is_quiet(now):
-            return False
-        self._voice_held_since = None
-        return True
 
     def _drop_held(self, now: float) -> None:
         """See to datagrams that did not leave."""

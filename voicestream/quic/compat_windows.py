@@ -55,7 +55,9 @@ class WindowedQuic(QuicConnection):
     ) -> None:  # fmt: skip
         self._voice_windows = windows
         self._voice_delivered = 0
+        self._voice_held_since: float | None = None
         self._voice_ids_told = False
+        self._voice_one_rtt: tuple[QuicPacketSpace, QuicStream] | None = None
         self._voice_first_sent: float | None = None
         self._voice_first_rtt: float | None = None
         super().__init__(
@@ -177,20 +179,36 @@ class WindowedQuic(QuicConnection):
             buffer.push_uint_var(stream.max_stream_data_local)
             stream.max_stream_data_local_sent = stream.max_stream_data_local
 
+    def is_quiet(self, now: float) -> bool:
+        """Whether surely nothing leaves now."""
+        if not self._handshake_confirmed or not self._is_quiet(now):
+            return False
+        self._voice_held_since = None
+        return True
+
+    @property
+    def _after_handshake(self) -> tuple[QuicPacketSpace, QuicStream]:
+        """Packet space and TLS's stream of what follows the handshake, which stay the same once it is confirmed: asked for often, and
+        the key of aioquic's tables is hashed in Python."""
+        if self._voice_one_rtt is None:
+            self._voice_one_rtt = self._spaces[Epoch.ONE_RTT], self._crypto_streams[Epoch.ONE_RTT]
+        return self._voice_one_rtt
+
     def _is_quiet(self, now: float) -> bool:
         """Whether nothing could leave now, so that none of aioquic's work on a packet needs to be done to find out.
 
         Most packets that come find nothing to be said: the answer's ACK waits for a datagram. What aioquic may write after the
         handshake is asked for here in its own order; where in doubt, there is something.
         """
-        path, ack_at = self._network_paths[0], self._spaces[Epoch.ONE_RTT].ack_at
+        space, handshake = self._after_handshake
+        path, ack_at = self._network_paths[0], space.ack_at
         if self._datagrams_pending or (ack_at is not None and ack_at <= now) or self._close_pending:
             return False
         if self._ping_pending or self._probe_pending or self._handshake_done_pending or self._retire_connection_ids:
             return False
         if len(self._network_paths) > 1 or not path.is_validated or path.remote_challenges or self._remote_preferred_address is not None:
             return False
-        if self._streams_blocked_pending or not self._crypto_streams[Epoch.ONE_RTT].sender.buffer_is_empty:
+        if self._streams_blocked_pending or not handshake.sender.buffer_is_empty:
             return False
         return self._limits_are_told() and self._streams_are_quiet() and self._ids_are_told()
 

@@ -181,19 +181,6 @@ class Connection(ConnectionView):
         self._dispatch(now)
         return packets
 
-    def idle_until(self, now: float) -> float | None:
-        """`next_timer` if surely nothing leaves now; None where `datagrams_to_send` has to find out.
-
-        Most packets that come have nothing leave at once: for a server that is half of all that it is asked to send.
-        """
-        if not self._is_up or self._is_over or self._linger_until is not None or self._resend or self._built or self._streams.is_blocked:
-            return None
-        session = None if self.session.is_closed else self.session.idle_until(now)
-        if session is None or not self._quic.is_open or not self._quic.is_quiet(now):
-            return None
-        timer = self._quic.timer()
-        return None if timer is None else min(session, timer)
-
     def _wind_up(self, now: float) -> None:
         """The session is closed: see that its CLOSE arrives, then close QUIC."""
         if self._linger_until is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.early import EarlyGate
-from voicestream.quic.streams import SessionPort
+from voicestream.quic.streams import SessionPort, StreamTable
 from voicestream.quic.values import Address
 
 __all__ = ["ConnectionStats", "ConnectionView", "Goodbye"]
@@ -43,11 +43,15 @@ class ConnectionView:
     """What anybody may know of a connection; `voicestream.quic.connection` has the rest of it."""
 
     session: SessionPort
+    _built: list[tuple[bytes, Address]]
     _gate: EarlyGate
     _ignored: int
     _is_over: bool
     _is_up: bool
+    _linger_until: float | None
     _quic: VoiceQuic
+    _resend: list[tuple[bytes, Address]]
+    _streams: StreamTable
 
     @property
     def has_begun(self) -> bool:
@@ -94,6 +98,19 @@ class ConnectionView:
     def peer_certificate(self) -> bytes | None:
         """On a client, the DER of the server's certificate once it has come."""
         return self._quic.peer_certificate
+
+    def idle_until(self, now: float) -> float | None:
+        """`next_timer` if surely nothing leaves now; None where `datagrams_to_send` has to find out.
+
+        Most packets that come have nothing leave at once: for a server that is half of all that it is asked to send.
+        """
+        if not self._is_up or self._is_over or self._linger_until is not None or self._resend or self._built or self._streams.is_blocked:
+            return None
+        session = None if self.session.is_closed else self.session.idle_until(now)
+        if session is None or not self._quic.is_open or not self._quic.is_quiet(now):
+            return None
+        timer = self._quic.timer()
+        return None if timer is None else min(session, timer)
 
     @property
     def max_datagram_size(self) -> int:
