@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND
 from voicestream.core.playout.account import ConcealmentRun
+from voicestream.core.playout.backlog import STANDSTILL_UNITS, is_arriving
 from voicestream.core.playout.buffer import Entry
 from voicestream.core.playout.control import StretchControl
 from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
@@ -28,9 +29,6 @@ FINISH_UNITS = 120.0
 
 HUSH_BYTES = 2
 """A frame so small says that the source fell silent (Opus under DTX): a gap behind it is no loss."""
-
-STANDSTILL_UNITS = 40.0
-"""After so much concealment what comes may be too old to be worth playing (100 ms)."""
 
 EXCUSED_UNITS = 4.0
 """A device that is so much later than by its clock (10 ms) stood still, and with it perhaps the thread that receives."""
@@ -130,6 +128,8 @@ class Director:
         if self._state is _State.TALK:
             if intake.gate.cut is not None and intake.cut_reached(front, self._credit, self.frame_units):
                 self._pass_cut()
+            elif front is not None and is_arriving(front, intake, now, self._credit):
+                return self._extend("late")
             elif front is not None and front.pts == intake.playhead:
                 return self._play(front)
             elif self._hushed or (front is not None and front.frame.talkspurt_start):  # VS-6.5-1
@@ -321,7 +321,7 @@ class Director:
         """Drop what has become too old for live playout: after a stalled reader, a drained queue, a shorter path."""
         intake = self._intake
         front = intake.front()
-        if front is None or intake.gate.is_ahead(front.pts):
+        if front is None or intake.gate.is_ahead(front.pts) or is_arriving(front, intake, self._now, self._credit):
             return
         if stalled:
             limit, reason = max(intake.delay.target, float(self.frame_units)), "stalled"

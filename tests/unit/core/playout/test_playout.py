@@ -230,6 +230,32 @@ def test_an_outage_is_concealed_then_silent_and_its_length_counts_against_the_ga
     assert bench.playout.level_units == pytest.approx(level, abs=1)
 
 
+def test_what_a_long_stall_held_up_comes_first_and_is_then_played_from_where_it_is_live() -> None:
+    bench = Bench()
+    first = bench.settled()
+    for _ in range(50):  # a second in which nothing comes
+        bench.tick()
+    bench.insert(*(frame(first + i * 8) for i in range(8)))
+    made = bench.tick()  # most of it is on its way
+    assert names(made) == "Expand"
+    bench.insert(*(frame(first + i * 8) for i in range(8, 52)), late=0.001)
+    made = bench.talk(first + 52 * 8, 100)
+    heard = played(made)
+    # 225 ms of what came too late, and all that came in time: before, the old was begun and cut off by a jump over the new.
+    assert heard == list(range(heard[0], heard[0] + 8 * len(heard), 8))
+    assert first + 35 * 8 <= heard[0] <= first + 44 * 8
+    assert bench.playout.account.frames_expired == (heard[0] - first) // 8
+
+
+def test_a_slower_path_after_a_stall_is_not_waited_for() -> None:
+    bench = Bench()
+    first = bench.settled()
+    for _ in range(30):
+        bench.tick()
+    heard = played(bench.talk(first, 20))
+    assert heard[:5] == list(range(first, first + 40, 8))
+
+
 def test_a_stray_far_ahead_is_not_jumped_to_while_the_stream_may_go_on() -> None:
     bench = Bench()
     pts = bench.settled()
