@@ -8,9 +8,11 @@ import itertools
 import pytest
 
 from voicestream.cli.demo.phases import COURSE, PhasedLink
+from voicestream.config import SessionConfig
 from voicestream.events import QualityChanged
 from voicestream.testing import LinkProfile, NetworkProfile
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
+from voicestream.testing.fake_codec import FakeCodec
 from voicestream.testing.loss import BurstLoss
 from voicestream.testing.side import CallSide
 
@@ -52,6 +54,32 @@ def test_a_drop_to_what_speech_needs_makes_no_gap(kbps: float, seed: int) -> Non
     check(not gaps, f"gaps: {gaps}")
     large = [(round(at - world.start, 2), size) for at, size in client.packets["b2a"] if at >= world.start + NARROW_AT and size > 450]
     check(not large, f"large packets on a narrow link: {large}")
+
+
+def drop_both_ways(seed: int) -> tuple[EndpointWorld, float]:
+    """A call of which both ways carry 30 kbps all at once; when, in virtual seconds."""
+    world = EndpointWorld(seed=seed, config=SessionConfig(bitrate_bps=64000))
+    client = world.client(NetworkProfile())
+    world.open()
+    server = world.server.sides[0]
+    good, loss, narrow = (dataclasses.replace(phase, seconds=3.0) for phase in COURSE[:3])
+    phases = (dataclasses.replace(good, seconds=2.0 + 0.13 * (seed % 9)), loss, narrow)
+    for way in ("a2b", "b2a"):
+        client.links[way] = PhasedLink(phases, 30, f"{seed}/{way}", world.sim.now)
+    narrow_at = world.sim.now + sum(phase.seconds for phase in phases[:2])
+    for side in (client, server):
+        side.listen()
+        side.talker(codec=FakeCodec(seed=seed, bitrate_bps=64000, size_jitter=0.35))
+        side.speak(follow=True)
+    world.run(narrow_at + 2.2 - world.sim.now)
+    return world, narrow_at
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_a_drop_of_both_ways_at_once_makes_no_gap(seed: int) -> None:
+    world, narrow_at = drop_both_ways(seed)
+    found = {side.name: gaps_ms(side, narrow_at - 0.2, narrow_at + 2) for side in (world.clients[0], world.server.sides[0])}
+    world.sim.check(not any(found.values()), f"gaps: {found}")
 
 
 @pytest.mark.parametrize("link", [LinkProfile(delay_ms=40, burst_loss=BurstLoss(loss=0.05, burst=3)), LinkProfile(delay_ms=30, loss=0.05)])

@@ -14,12 +14,18 @@ RISES: Final = 2
 GROWN: Final = 0.025
 """Seconds by which the delay must have grown to be told at once, or more where it always varies."""
 
+LONG: Final = 0.08
+"""Seconds by which it has grown where the path carries much less all at once."""
+
 NOISE: Final = 4.0
 OVERDUE: Final = 0.04
 """Seconds beyond its time, and beyond what is usual, after which the lack of a datagram is told."""
 
 AGAIN: Final = 2.0
 """Seconds from one time that this is told to the next."""
+
+SCARCE: Final = 0.1
+"""The same where a queue of ours is being emptied: a report alone takes a third of the packet that speech would."""
 
 LONGEST_SPACING: Final = 0.07
 """Seconds between datagrams up to which the next one is expected at a certain time."""
@@ -36,6 +42,11 @@ class GrowthWatch:
     """
 
     __slots__ = ("_delay", "_jitter", "_left_at", "_missed", "_missed_at", "_risen", "_rises", "_spacing", "due_at")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a queue has grown at once that is no jitter by any measure."""
+        return self._rises > RISES and self._risen > max(LONG, 2 * NOISE * self._jitter)
 
     def __init__(self) -> None:
         self._delay: float | None = None
@@ -94,6 +105,7 @@ class ReportSchedule:
     costs a packet.
 
     Attributes:
+        scarce: Our own direction has too much to carry as it is: what grows is told no sooner than the rest.
         sent: Reports sent.
         sent_bytes: Bytes of their frames, and of the headers of datagrams that carry nothing else.
     """
@@ -123,6 +135,7 @@ class ReportSchedule:
         "_last_at",
         "_since_playout",
         "_waiting_since",
+        "scarce",
         "sent",
         "sent_bytes",
     )
@@ -130,6 +143,7 @@ class ReportSchedule:
     def __init__(self) -> None:
         self.sent = 0
         self.sent_bytes = 0
+        self.scarce = False
         self._credit = 0.0
         self._last_at: float | None = None
         self._waiting_since: float | None = None
@@ -150,7 +164,8 @@ class ReportSchedule:
     def hurry(self, now: float) -> None:
         """What has arrived should be told sooner than usual, as long as the share is not far exceeded: a queue grows."""
         last_at = self._last_at
-        if self.twice and (last_at is None or now >= last_at + self.HURRY_INTERVAL):
+        interval = SCARCE if self.scarce else self.HURRY_INTERVAL
+        if self.twice and (last_at is None or now >= last_at + interval):
             self._hurried = True
             if self._waiting_since is None:
                 self._waiting_since = now

@@ -107,6 +107,8 @@ class Link:
         reports = self.reports
         if not reports.arrived(datagram, len(data), now):
             return
+        if reports.growth.is_long:
+            self._planner.suspect(now)
         send_time = reports.times.seconds(datagram.send_tick, now)
         self._hub.is_unheard = self._planner.estimator.state is RateState.STARVED
         self._tracks.heard(now)
@@ -163,6 +165,7 @@ class Link:
         self._tracks.recovery.reported(feedback)
         self._planner.allocator.copies = self._tracks.recovery.gets_copies
         self._planner.reported(feedback, now, self.reports.clock.rtt, self.reports.clock.min_rtt)
+        self.reports.schedule.scarce = self._planner.estimator.state is RateState.DRAIN
         self._tracks.recovery.budget.share = self._planner.redundancy_share()
         self._tracks.recovery.budget.answers = self._planner.allocator.answers
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt, send_time)

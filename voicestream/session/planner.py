@@ -157,6 +157,11 @@ class Planner:
         self.estimator.feedback(now, samples, lost, rtt or ASSUMED_RTT, feedback.seen_until)
         self._choose(now, min_rtt)
 
+    def suspect(self, now: float) -> None:
+        """What the far end sends waits all at once: it may be the same this way, and the reports that would tell of it wait as well."""
+        if self.estimator.suspect(now):
+            self._choose(now, None)
+
     def handle_timer(self, now: float, rtt: float | None) -> None:
         """Do what is due."""
         timer = self.estimator.next_timer(rtt or ASSUMED_RTT)

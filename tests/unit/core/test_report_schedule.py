@@ -49,6 +49,32 @@ def test_a_hurried_report_leaves_at_once_and_the_next_a_little_later() -> None:
     assert not schedule.due_alone(0.06)
 
 
+def test_where_our_own_way_is_scarce_nothing_hurries() -> None:
+    schedule = ReportSchedule()
+    schedule.scarce = True
+    schedule.left(20, 0.0, with_playout=False)
+    schedule.arrived(300, 0.05, eliciting=True)
+    schedule.hurry(0.05)
+    assert not schedule.due_alone(0.09)
+    schedule.hurry(0.11)
+    assert schedule.due_alone(0.11)
+
+
+def test_a_queue_that_forms_at_once_is_long_and_a_slow_or_a_short_one_is_not() -> None:
+    def is_long(delays: list[float]) -> bool:
+        watch, found = GrowthWatch(), False
+        for number, delay in enumerate(delays):
+            watch.arrived(number * 0.02, number * 0.02 + delay)
+            found |= watch.is_long
+        return found
+
+    assert is_long([0.03] * 20 + [0.07, 0.11, 0.15])
+    assert not is_long([0.03] * 20 + [0.09, 0.15])
+    assert not is_long([0.03] * 20 + [0.05, 0.07, 0.09])
+    rng = random.Random(7)
+    assert not is_long([0.03 + abs(rng.gauss(0, 0.02)) for _ in range(2000)])
+
+
 def test_a_hurried_report_waits_for_a_datagram_that_is_about_to_leave() -> None:
     schedule = ReportSchedule()
     schedule.chance(0.0)

@@ -18,6 +18,7 @@ from voicestream.core.bwe.path import FASTER
 from voicestream.core.bwe.pause import Pause
 from voicestream.core.bwe.samples import Sample
 from voicestream.core.bwe.state import State
+from voicestream.core.bwe.suspicion import Suspicion
 from voicestream.trace import Observer
 
 __all__ = ["Estimator"]
@@ -51,6 +52,7 @@ class Estimator(Known):
         self._resume_bps = 0.0
         self._pause = Pause()
         self.is_overdue = False
+        self._suspicion = Suspicion()
         self._before: tuple[State, float | None, float | None, float] | None = None  # state, share, pair and moment when the drain began
         self._undone_at = -math.inf
         self._restarts = 0  # drains that were begun anew because it was less than thought
@@ -86,13 +88,20 @@ class Estimator(Known):
         self.path.told(now, samples, lost, seen_until)
         if samples:
             self._decide(now, rtt)
-        self.is_overdue = False
+        self.is_overdue = self.state in _CALM and self._suspicion.holds(now, self.path.told_to)
         if self.path.overdue > tuning.OVERDUE and self.state in _CALM:
             self._something_overdue(now)
 
+    def suspect(self, now: float) -> bool:
+        """A queue has formed the other way all at once; whether as little as possible should be sent from now on, and should not before."""
+        if self.is_overdue or self.state not in _CALM or self._rivals.compete(now) or not self._suspicion.begins(now, self._decided_at):
+            return False
+        self.is_overdue = True
+        return True
+
     def _something_overdue(self, now: float) -> None:
         overdue, clear = self.path.overdue - 4 * self.path.delay.jitter, self.path.delay.wait < tuning.CLEAR
-        self.is_overdue = overdue > tuning.OVERDUE and clear and not self._rivals.compete(now)
+        self.is_overdue |= overdue > tuning.OVERDUE and clear and not self._rivals.compete(now)
 
     def tick(self, now: float, rtt: float) -> None:
         """Time passes: without feedback the rate falls by steps."""
@@ -145,21 +154,6 @@ class Estimator(Known):
         else:
             self._cruise(now, passed)
 
-    def _overused(self, now: float, rtt: float) -> bool:
-        delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
-        if self._rivals.compete(now):
-            return False  # the queue is theirs; losses and the guess bound the rate
-        if self.state is State.RAMP:
-            return (queue > aim + 0.007 and delay.trend > 0.02) or queue > 2 * aim + 0.02
-        return (queue > 2 * aim + 0.02 and delay.trend > 0.03) or queue > 2 * aim + 0.06
-
-    def _begins(self) -> bool:
-        """Whether a queue begins to grow: sooner known than that it stands, and undone where nothing comes of it."""
-        busy, delay = self.path.busy, self.path.delay
-        if self._rivals.compete(delay.newest_at) or delay.newest < tuning.BEGUN:
-            return False
-        return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter
-
     def _congested(self, now: float, rtt: float, reason: str) -> None:
         """A queue has formed: note our share and go below it until the queue is gone."""
         before = self.target_bps
@@ -189,7 +183,7 @@ class Estimator(Known):
         path = self.path
         finding = self._before is not None and now - self._before[3] < tuning.FINDING  # later it is others who keep a queue
         telling = path.pairs.lumps < LUMPY and not self._rivals.compete(now) and (finding or now < self._pause.until)
-        known = path.busy.rate_bps(0.2) if telling else None
+        known = path.busy.rate_bps(0.2) if telling and path.is_fresh else None
         backlog = path.backlog(now, known or self._share or self.target_bps)
         drains_in = known and backlog / max(0.05, 1 - tuning.LEAST_SPEECH * self._min_bps / known)
         self._pause.update(now, backlog, path.delay.wait, path.told_to, drains_in=drains_in)

@@ -108,3 +108,18 @@ class Known:
     def _is_part(self) -> bool:
         """Whether the link carries more than what is ours of it."""
         return self._share is not None and self._share_pair is not None and self._share_pair > PART * self._share
+
+    def _overused(self, now: float, rtt: float) -> bool:
+        delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
+        if self._rivals.compete(now):
+            return False  # the queue is theirs; losses and the guess bound the rate
+        if self.state is State.RAMP:
+            return (queue > aim + 0.007 and delay.trend > 0.02) or queue > 2 * aim + 0.02
+        return (queue > 2 * aim + 0.02 and delay.trend > 0.03) or queue > 2 * aim + 0.06
+
+    def _begins(self) -> bool:
+        """Whether a queue begins to grow: sooner known than that it stands, and undone where nothing comes of it."""
+        busy, delay = self.path.busy, self.path.delay
+        if self._rivals.compete(delay.newest_at) or delay.newest < tuning.BEGUN:
+            return False
+        return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter

@@ -13,7 +13,7 @@ from voicestream.core.bwe.delay import QueueDelay
 from voicestream.core.bwe.delivery import DeliveryRate
 from voicestream.core.bwe.loss import LossLog
 from voicestream.core.bwe.pairs import PacketPairs
-from voicestream.core.bwe.samples import Sample
+from voicestream.core.bwe.samples import Sample, WindowedMin
 
 __all__ = ["FASTER", "PathView"]
 
@@ -38,6 +38,10 @@ LATE: Final = 1
 LOSSY: Final = 0.01
 """Share of losses from which what does not come is likely to be lost."""
 
+LAG_WINDOW: Final = 30.0
+FRESH: Final = 0.15
+"""Seconds by which reports may come later than the soonest of the last half minute, and still tell of what is."""
+
 JITTERY: Final = 0.003
 """Seconds of jitter from which single pairs tell little."""
 
@@ -60,8 +64,8 @@ class PathView:
     """
 
     __slots__ = (
-        "_asked_at", "_blackouts", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay", "delivery", "first_at", "losses",
-        "overdue", "own_losses", "pairs", "sent_bps", "told_to", "waiting_since",
+        "_asked_at", "_blackouts", "_lag", "_lags", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay",
+        "delivery", "first_at", "losses", "overdue", "own_losses", "pairs", "sent_bps", "told_to", "waiting_since",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -81,6 +85,8 @@ class PathView:
         self._blackouts = Blackouts()
         self._queued_at = -QUEUE_MEMORY
         self._under_way: deque[tuple[float, int]] = deque(maxlen=MOST_UNDER_WAY)  # (sent at, bytes)
+        self._lag = 0.0  # of the news: seconds since the newest datagram that arrived had left, less what it waited
+        self._lags = WindowedMin(LAG_WINDOW)
         self._slowest: float | None = None  # rate with which the base was corrected
 
     def sent(self, now: float, wire_bytes: int, *, eliciting: bool = True) -> None:
@@ -103,6 +109,11 @@ class PathView:
             return 0.0
         since = now - self.told_to - max(0.0, self.delay.wait)
         return max(0.0, sum(size for _, size in self._under_way) * 8 / rate_bps - since)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether news comes as soon as it can: else what was sent since may be lost as well as wait."""
+        return self._lag - (self._lags.value or 0.0) < FRESH
 
     def sent_bps_at(self, now: float) -> float:
         """`sent_bps`, fallen since the last datagram."""
@@ -128,6 +139,8 @@ class PathView:
             while self._under_way and self._under_way[0][0] <= self.told_to:
                 self._under_way.popleft()
             self.waiting_since = now if self._asked_at > samples[-1].sent_at else None
+            self._lag = now - self.told_to - max(0.0, self.delay.wait)
+            self._lags.add(now, self._lag)
         self.overdue = 0.0
         if seen_until is not None and len(self._under_way) > LATE and self.losses.share < LOSSY:
             self.overdue = seen_until - self._under_way[LATE][0] - self.delay.base
@@ -169,7 +182,8 @@ class PathView:
         self.delay.rebase()
         self.pairs.forget()
         self.busy.clear()
-        self.overdue = 0.0
+        self._lags.clear()
+        self._lag = self.overdue = 0.0
         self._under_way.clear()
         self._blackouts = Blackouts()
         self._slowest = None

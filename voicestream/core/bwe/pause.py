@@ -61,8 +61,9 @@ class Pause:
         if now < self.until:
             if wait < SHORT_QUEUE:
                 self.until = now
-            elif is_known:
-                self.until = max(self.until, min(self._began_at + LONGEST, now + backlog - SHORT_QUEUE))
+            else:
+                most = min(self._began_at + LONGEST, now + max(0.0, backlog - SHORT_QUEUE))
+                self.until = max(self.until, most) if is_known and most > self.until else min(self.until, most)
         elif self._expected is not None and told_to > self.until:
             if wait > STILL * self._expected:
                 self._no_guess_until = now + IN_VAIN

@@ -241,3 +241,20 @@ def test_what_should_have_come_and_has_not_is_heeded_before_it_comes() -> None:
     driver.run(0.1)
     assert not driver.estimator.is_overdue
     assert driver.estimator.state is State.RAMP
+
+
+def test_a_queue_the_other_way_is_a_reason_to_send_little_until_there_is_news() -> None:
+    driver = Driver()
+    driver.run(3)
+    target, estimator = driver.target, driver.estimator
+    assert not estimator.suspect(driver.now)  # there is news of ours
+    assert estimator.suspect(driver.now + 0.3)
+    assert estimator.is_overdue
+    assert not estimator.suspect(driver.now + 0.31)
+    driver.now += 0.31
+    estimator.feedback(driver.now, [], [], RTT)
+    assert estimator.is_overdue
+    driver.run(0.3)
+    assert not estimator.is_overdue
+    assert driver.target >= target
+    assert estimator.state is State.RAMP

@@ -85,3 +85,20 @@ def test_what_a_queue_drops_is_no_loss_of_the_path() -> None:
         path.told(at, [Sample(2 * step, at, at + 0.3, 125)], [2 * step - 1] if step > 25 else [])
     assert path.losses.share > 0.2
     assert path.own_losses.share == 0.0
+
+
+def test_news_that_comes_late_is_not_fresh_and_a_queue_makes_none_of_it_late() -> None:
+    path = PathView()
+    for number in range(20):
+        at = 10 + 0.05 * number
+        path.sent(at, 125)
+        path.told(at + 0.1, [Sample(number, at, at + 3.0, 125)], [])
+    assert path.is_fresh
+    path.sent(11.0, 125)
+    path.told(11.5, [Sample(20, 11.0, 14.4, 125)], [])
+    assert path.is_fresh  # it has waited for 0.4 s, and is told at once
+    path.sent(11.6, 125)
+    path.told(12.4, [Sample(21, 11.6, 15.0, 125)], [])
+    assert not path.is_fresh
+    path.changed(12.5)
+    assert path.is_fresh

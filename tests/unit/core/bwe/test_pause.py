@@ -52,3 +52,13 @@ def test_after_one_in_vain_nothing_is_guessed_for_long() -> None:
     assert pause.until < 11.0
     pause.update(11.1 + IN_VAIN, 0.7, 0.3, 11.0 + IN_VAIN, drains_in=2.0)
     assert pause.until > 11.1 + IN_VAIN
+
+
+@pytest.mark.parametrize("drains_in", [2.0, None])
+def test_it_gets_shorter_where_less_waits_than_was_thought(drains_in: float | None) -> None:
+    pause = Pause()
+    pause.update(10.0, 1.1, 0.2, 9.8, drains_in=2.0)
+    pause.update(10.1, 0.3, 0.28, 9.9, drains_in=drains_in)  # the queue was full, and dropped the rest
+    assert pause.until == pytest.approx(10.4 - SHORT_QUEUE)
+    pause.update(10.2, 0.0, 0.28, 9.95, drains_in=drains_in)
+    assert pause.until == 10.2
