@@ -131,6 +131,22 @@ class WindowedQuic(QuicConnection):
 
     # What aioquic calls.
 
+    def get_timer(self) -> float | None:
+        """As aioquic's, which also looks at what is over and done with once the handshake is confirmed and the path is proven."""
+        timer: float | None = self._close_at
+        is_usual = self._handshake_confirmed and self._state is QuicConnectionState.CONNECTED and self._network_paths[0].is_validated
+        if timer is None or not is_usual:
+            return super().get_timer()
+        space, _ = self._after_handshake
+        due = space.loss_time
+        if due is None and (space.ack_eliciting_in_flight or not self._loss.peer_completed_address_validation):
+            timeout = self._loss.get_probe_timeout() * 2**self._loss._pto_count
+            due = self._loss._time_of_last_sent_ack_eliciting_packet + timeout
+        self._loss_at = due
+        if due is not None and due < timer:
+            timer = due
+        return space.ack_at if space.ack_at is not None and space.ack_at < timer else timer
+
     def _idle_timeout(self) -> float:
         said = self._configuration.idle_timeout
         if self._remote_max_idle_timeout is not None:

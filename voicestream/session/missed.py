@@ -9,7 +9,7 @@ from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.recovery.fec import Repair, Source, window_of
 from voicestream.core.recovery.waiting import UNKNOWN_LOSS, Waiting, waiting_for
 from voicestream.media import MediaFrame
-from voicestream.session.hub import Hub, earliest
+from voicestream.session.hub import Hub
 from voicestream.session.recovery_values import ASSUMED_RTT, REPAIR_SPAN_UNITS, IncomingRecovery, RecoveryCounts, flags_of
 from voicestream.wire.frame_values import MissingFrame, RepairFrame
 from voicestream.wire.frames import frame_size
@@ -145,7 +145,11 @@ class Missed:
 
     def next_timer(self, rtt: float | None) -> float | None:
         """When the next question is due, or None."""
-        return earliest([into.missing.next_timer(rtt or ASSUMED_RTT) for into in self.tracks.values() if len(into.missing)])
+        first: float | None = None
+        for into in self.tracks.values():
+            if len(into.missing) and (timer := into.missing.next_timer(rtt or ASSUMED_RTT)) is not None:
+                first = timer if first is None else min(first, timer)
+        return first
 
     def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
         if into.missing.given_up != before:

@@ -333,14 +333,14 @@ class Tracks:
         for receiver in self.receivers.values():
             receiver.handle_timer(now)
 
-    def timers(self, bundle: int | None, hold_until: float) -> list[float | None]:
+    def timers(self, bundle: int | None, hold_until: float) -> list[float]:
         """When something will be due. No `bundle` for a pause of the audio; none of it before `hold_until`."""
-        timers: list[float | None] = []
+        timers: list[float] = []
         for receiver in self.receivers.values():
-            timers.append(receiver.played.next_timer())
+            if (timer := receiver.played.next_timer()) is not None:
+                timers.append(timer)
         if bundle is not None:
             for sender in self.senders.values():
-                if not sender.queue.is_idle:
-                    timer = sender.next_timer(bundle)
-                    timers.append(hold_until if timer is not None and timer < hold_until else timer)
+                if not sender.queue.is_idle and (timer := sender.next_timer(bundle)) is not None:
+                    timers.append(max(timer, hold_until))
         return timers

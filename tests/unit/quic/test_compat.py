@@ -65,6 +65,7 @@ def test_the_installed_aioquic_has_the_private_attribute(world: Any, owner: str,
     ("function", "parameters"),
     [
         (QuicConnection.datagrams_to_send, ["self", "now"]),
+        (QuicConnection.get_timer, ["self"]),
         (QuicConnection._handle_ack_frame, ["self", "context", "frame_type", "buf"]),
         (QuicConnection._payload_received, ["self", "context", "plain", "crypto_frame_required"]),
         (QuicConnection._replenish_connection_ids, ["self"]),
@@ -472,3 +473,32 @@ def test_the_round_trip_is_known_when_the_handshake_is_complete(world: Any, dela
     assert endpoint.connection.is_up
     for connection in (endpoint.connection, server_side):
         assert connection.session.rtt_at_start == pytest.approx(2 * delay, rel=0.6), "more than half of it, and no more than a probe more"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_timer_of_a_confirmed_connection_is_aioquics(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    asked = 0
+    timer = WindowedQuic.get_timer
+
+    def checked(quic: WindowedQuic) -> float | None:
+        nonlocal asked
+        found = timer(quic)
+        loss_at = quic._loss_at
+        assert found == QuicConnection.get_timer(quic), f"seed {seed}"
+        assert loss_at == quic._loss_at, f"seed {seed}"
+        asked += quic._handshake_confirmed
+        return found
+
+    monkeypatch.setattr(WindowedQuic, "get_timer", checked)
+    world = EndpointWorld(seed=seed)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=0.1 * seed)))
+    world.open()
+    server = world.server.sides[0]
+    for side in (client, server):
+        side.speak(pattern=((0.5, 0.5),))
+    client.session.send_event(b"a" * 3000, world.sim.now, kind=EventKind.TEXT)
+    client.flush()
+    world.run(2.0)
+    client.move()
+    world.run(2.0)
+    assert asked > 500

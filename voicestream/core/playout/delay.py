@@ -203,11 +203,10 @@ class DelayEstimator:
 
         None while the delay supposed in the beginning holds: too little is known.
         """
-        return self._cost if self._histogram.costs and self.spread <= self._spread else None
+        return self._cost if self._histogram.is_known and self.spread <= self._spread else None
 
     def _cost(self, slack: float) -> float:
-        costs = self._histogram.costs
-        return costs[max(0, min(int(slack), self.ceiling))]
+        return self._histogram.cost(max(0, min(int(slack), self.ceiling)))
 
     def late_events(self, slack: float) -> int:
         """How many times within the last two seconds frames came more than `slack` behind the quickest; neighbours count once."""

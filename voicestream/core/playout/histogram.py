@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, repeat
+from operator import add, mul
 
 __all__ = ["DelayHistogram"]
 
@@ -29,10 +30,6 @@ class DelayHistogram:
     Bucket 0 holds what was as quick as the quickest, bucket i delays in (i - 1, i]; the last one everything above the
     ceiling, which no allowed delay can serve.
 
-    Attributes:
-        costs: What each delay up to the ceiling costs, in units, by what was known when `best_delay` was asked last; where little
-            was, as if as many frames more had been in time.
-
     Args:
         ceiling_units: Largest delay of interest.
     """
@@ -42,7 +39,8 @@ class DelayHistogram:
         self._weights = [0.0] * (ceiling_units + 2)
         self._total = 0.0
         self._unit_weight = 1.0
-        self.costs: list[float] = []
+        self._late: list[float] = []
+        self._doubted = 0.0
 
     def bucket(self, delay_units: float) -> int:
         """Index of the bucket for a delay."""
@@ -79,17 +77,28 @@ class DelayHistogram:
             total += weight
         if not total:
             return 0
-        # Weight of what comes late, from the longest delay down, and what it costs together with the delay.
-        late = list(accumulate(weights[:0:-1]))
-        price, doubted = LATE_COST_UNITS / total, LATE_COST_UNITS / max(total, LITTLE_UNITS * scale)
-        costs = self._costs(price, late)
-        self.costs = costs if doubted == price else self._costs(doubted, late)
+        # Weight of what comes late, from the longest delay down, and what it costs together with the delay: sums over all delays, ten
+        # times a second, so they are left to what is written in C.
+        late = self._late = list(accumulate(weights[:0:-1]))
+        price, self._doubted = LATE_COST_UNITS / total, LATE_COST_UNITS / max(total, LITTLE_UNITS * scale)
+        costs = list(map(add, range(self._ceiling, -1, -1), map(mul, repeat(price), late)))
         least = min(costs)
-        best = len(costs) - 1 - costs[::-1].index(least)  # the longest of those that cost the same
-        kept = costs[present] if 0 <= present < len(costs) else math.inf
+        best = self._ceiling - costs.index(least)
+        kept = costs[self._ceiling - present] if 0 <= present <= self._ceiling else math.inf
         return present if best < present and kept - least < RELEASE_SHARE * (present - best) else best
 
-    @staticmethod
-    def _costs(price: float, late: list[float]) -> list[float]:
-        """Cost of each delay from 0 on; `late` is in order of falling delays."""
-        return [delay + price * weight for delay, weight in enumerate(reversed(late))]
+    @property
+    def is_known(self) -> bool:
+        """Whether `best_delay` has had something to go by."""
+        return bool(self._late)
+
+    def cost(self, delay: int) -> float:
+        """What a delay costs, in units, by what was known then; where little was, as if as many frames more had been in time.
+
+        Args:
+            delay: 0 to the ceiling.
+
+        Raises:
+            IndexError: Nothing is known.
+        """
+        return delay + self._doubted * self._late[self._ceiling - delay]

@@ -83,5 +83,5 @@ def test_the_costs_tell_what_each_delay_saves_and_little_is_not_made_much_of() -
     histogram.add(10.0, 8)
     assert histogram.best_delay() == 10
     # One late frame in a third of a second's speech may be one in 4 s as well: it is worth 20 units, rather than a hundred.
-    assert histogram.costs[9] == pytest.approx(9 + 4000 * 8 / 1600, rel=0.05)
-    assert histogram.costs[10] == 10
+    assert histogram.cost(9) == pytest.approx(9 + 4000 * 8 / 1600, rel=0.05)
+    assert histogram.cost(10) == 10
