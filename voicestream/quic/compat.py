@@ -110,11 +110,9 @@ class VoiceQuic(WindowedQuic):
         self._voice_sent_at = float("-inf")
         self._voice_ranges = 0
         self._voice_in_payload = False
-        self._voice_is_stray = False
         self._voice_probe_at: float | None = None
         self.hurries: float | None = None
         self.datagrams_blocked = 0
-        self.datagrams_oversize = 0
         self.errors = 0
         self.lone_acks = 0
         super().__init__(configuration, windows, original_destination_id, retry_source_id, tickets)
@@ -292,6 +290,22 @@ class VoiceQuic(WindowedQuic):
             while self._loss._pto_count > 0 and base * 2**self._loss._pto_count > max(longest, base):
                 self._loss._pto_count -= 1
 
+    def get_timer(self) -> float | None:
+        """As aioquic's, which also looks at what is over and done with once the handshake is confirmed and the path is proven."""
+        timer: float | None = self._close_at
+        is_usual = self._handshake_confirmed and self._state is QuicConnectionState.CONNECTED and self._network_paths[0].is_validated
+        if timer is None or not is_usual:
+            return super().get_timer()
+        space, _ = self._after_handshake
+        due = space.loss_time
+        if due is None and (space.ack_eliciting_in_flight or not self._loss.peer_completed_address_validation):
+            timeout = self._loss.get_probe_timeout() * 2**self._loss._pto_count
+            due = self._loss._time_of_last_sent_ack_eliciting_packet + timeout
+        self._loss_at = due
+        if due is not None and due < timer:
+            timer = due
+        return space.ack_at if space.ack_at is not None and space.ack_at < timer else timer
+
     def timer(self) -> float | None:
         """When `fire` wants to be called."""
         if self._close_at is None:
@@ -309,14 +323,6 @@ class VoiceQuic(WindowedQuic):
         """All events that wait."""
         while self._events:
             yield self._events.popleft()
-
-    def offer_datagram(self, data: bytes) -> bool:
-        """Queue a datagram for the next `packets_to_send`; False if it cannot fit in a packet or the peer does not take it."""
-        if len(data) > self.max_datagram_payload:
-            self.datagrams_oversize += 1
-            return False
-        self.send_datagram_frame(data)
-        return True
 
     def close_with(self, code: int, reason: str, *, transport: bool = False) -> None:
         """CONNECTION_CLOSE, with the reason cut to what surely fits."""
@@ -338,11 +344,6 @@ class VoiceQuic(WindowedQuic):
         space = self._spaces.get(Epoch.ONE_RTT)
         if space is not None and space.sent_packets:
             self._loss._on_packets_lost(congestion_event=False, now=now, packets=tuple(space.sent_packets.values()), space=space)
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a packet of the peer has been authenticated; on a server, one that begins a handshake."""
-        return self._state is not QuicConnectionState.FIRSTFLIGHT and not self._voice_is_stray
 
     @property
     def end(self) -> QuicEnd | None:

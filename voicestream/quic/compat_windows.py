@@ -55,7 +55,9 @@ class WindowedQuic(QuicConnection):
     ) -> None:  # fmt: skip
         self._voice_windows = windows
         self._voice_delivered = 0
+        self.datagrams_oversize = 0
         self._voice_held_since: float | None = None
+        self._voice_is_stray = False
         self._voice_ids_told = False
         self._voice_one_rtt: tuple[QuicPacketSpace, QuicStream] | None = None
         self._voice_first_sent: float | None = None
@@ -130,22 +132,6 @@ class WindowedQuic(QuicConnection):
                 self._voice_delivered += receiver.highest_offset - receiver.starting_offset()
 
     # What aioquic calls.
-
-    def get_timer(self) -> float | None:
-        """As aioquic's, which also looks at what is over and done with once the handshake is confirmed and the path is proven."""
-        timer: float | None = self._close_at
-        is_usual = self._handshake_confirmed and self._state is QuicConnectionState.CONNECTED and self._network_paths[0].is_validated
-        if timer is None or not is_usual:
-            return super().get_timer()
-        space, _ = self._after_handshake
-        due = space.loss_time
-        if due is None and (space.ack_eliciting_in_flight or not self._loss.peer_completed_address_validation):
-            timeout = self._loss.get_probe_timeout() * 2**self._loss._pto_count
-            due = self._loss._time_of_last_sent_ack_eliciting_packet + timeout
-        self._loss_at = due
-        if due is not None and due < timer:
-            timer = due
-        return space.ack_at if space.ack_at is not None and space.ack_at < timer else timer
 
     def _idle_timeout(self) -> float:
         said = self._configuration.idle_timeout
@@ -258,6 +244,11 @@ class WindowedQuic(QuicConnection):
         return self._state is QuicConnectionState.CONNECTED or self._state is QuicConnectionState.FIRSTFLIGHT
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a packet of the peer has been authenticated; on a server, one that begins a handshake."""
+        return self._state is not QuicConnectionState.FIRSTFLIGHT and not self._voice_is_stray
+
+    @property
     def next_number(self) -> int:
         """Number of the next packet."""
         return self._packet_number
@@ -282,6 +273,14 @@ class WindowedQuic(QuicConnection):
     def streams_are_blocked(self) -> bool:
         """Whether the peer lets no more unidirectional streams begin for now."""
         return bool(self._streams_blocked_uni)
+
+    def offer_datagram(self, data: bytes) -> bool:
+        """Queue a datagram for the next `packets_to_send`; False if it cannot fit in a packet or the peer does not take it."""
+        if len(data) > self.max_datagram_payload:
+            self.datagrams_oversize += 1
+            return False
+        self.send_datagram_frame(data)
+        return True
 
     def offer_stream_data(self, stream_id: int, data: bytes, *, fin: bool = False) -> bool:
         """Write on a stream; False if the peer has stopped it or it is finished."""

@@ -478,9 +478,9 @@ def test_the_round_trip_is_known_when_the_handshake_is_complete(world: Any, dela
 @pytest.mark.parametrize("seed", range(3))
 def test_the_timer_of_a_confirmed_connection_is_aioquics(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     asked = 0
-    timer = WindowedQuic.get_timer
+    timer = VoiceQuic.get_timer
 
-    def checked(quic: WindowedQuic) -> float | None:
+    def checked(quic: VoiceQuic) -> float | None:
         nonlocal asked
         found = timer(quic)
         loss_at = quic._loss_at
@@ -489,7 +489,7 @@ def test_the_timer_of_a_confirmed_connection_is_aioquics(monkeypatch: pytest.Mon
         asked += quic._handshake_confirmed
         return found
 
-    monkeypatch.setattr(WindowedQuic, "get_timer", checked)
+    monkeypatch.setattr(VoiceQuic, "get_timer", checked)
     world = EndpointWorld(seed=seed)
     client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=0.1 * seed)))
     world.open()
