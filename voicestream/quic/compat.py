@@ -117,7 +117,7 @@ class VoiceQuic(WindowedQuic):
         self.lone_acks = 0
         super().__init__(configuration, windows, original_destination_id, retry_source_id, tickets)
         self._adopt_ids(first_destination_id)
-        self._loss._pacer = NoPacer(max_datagram_size=configuration.max_datagram_size)
+        self._loss._pacer = NoPacer(self.is_quiet, max_datagram_size=configuration.max_datagram_size)
         controller = self._loss._cc
         assert isinstance(controller, VoiceCongestion)
         self.congestion = controller
@@ -335,6 +335,7 @@ class VoiceQuic(WindowedQuic):
         super().let_go()
         self.congestion.let_go()
         self._loss._send_probe = lambda: None
+        self._loss._pacer = NoPacer(lambda now: False, max_datagram_size=self._max_datagram_size)
 
     def say_again(self, now: float) -> None:
         """Have leave once more what has left before the handshake was complete and was not acknowledged.

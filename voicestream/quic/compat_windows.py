@@ -13,7 +13,8 @@ nothing is measured when the handshake is complete.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from aioquic.quic import events
@@ -40,10 +41,19 @@ LONGEST_PROBES: Final = 6.0
 
 
 class NoPacer(QuicPacketPacer):
-    """The session paces; a packet that reaches QUIC leaves."""
+    """The session paces; a packet that reaches QUIC leaves. When nothing is left to say, aioquic is told to wait: it would begin another
+    packet, only to find it empty.
+
+    Attributes:
+        is_quiet: Whether nothing is left at a time.
+    """
+
+    def __init__(self, is_quiet: Callable[[float], bool], *, max_datagram_size: int) -> None:
+        super().__init__(max_datagram_size=max_datagram_size)
+        self.is_quiet = is_quiet
 
     def next_send_time(self, now: float) -> float:
-        return None  # type: ignore[return-value]  # aioquic's own code returns None for "now"
+        return math.inf if self.is_quiet(now) else None  # type: ignore[return-value]  # aioquic's own code returns None for "now"
 
 
 class WindowedQuic(QuicConnection):
