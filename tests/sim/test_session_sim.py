@@ -69,6 +69,22 @@ def test_bursts_of_losses_are_mended_within_the_lookahead(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_burst_is_asked_about_before_it_ends(seed: int) -> None:
+    """With a round trip of 80 ms what is asked for only behind a burst of three comes too late for a lookahead of 150 ms."""
+    call = SessionCall(LinkProfile(delay_ms=40), seed=seed)
+    call.open()
+    call.server.listen()
+    call.client.speak(stop=call.sim.now + 20)
+    link = call.links["b2a"]
+    send, begun = link.send, call.sim.now
+    link.send = lambda now, size: [] if (now - begun) % 2 < 0.08 else send(now, size)  # type: ignore[method-assign]
+    call.run(23)
+    heard = call.server.heard()
+    missed = [fate for fate in heard.fates if fate.played_at is None and fate.sent.at > begun + 3]
+    call.sim.check(not missed, f"{len(missed)} frames in bursts of four were not played")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_bursts_on_a_long_path_are_mended_by_copies(seed: int) -> None:
     call = duplex(LinkProfile(delay_ms=100, burst_loss=BurstLoss(loss=0.04, burst=3)), seed, 30)
     heard = both_heard(call)

@@ -11,7 +11,7 @@ from voicestream.config import FRAME_MS_CHOICES, SessionConfig
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.samples import WindowedMin
 from voicestream.core.recovery.budget import ANSWERS
-from voicestream.core.recovery.choice import ENOUGH, SHARE_STEP, Choice, LossMemory, Tools, choose
+from voicestream.core.recovery.choice import BURSTS, ENOUGH, SHARE_STEP, Choice, LossMemory, Tools, choose
 
 __all__ = [
     "DATAGRAM_BYTES",
@@ -78,9 +78,6 @@ LOOKAHEAD: Final = 0.15
 
 USUAL_ANSWERS: Final = 0.06
 """Part of the wire bytes that answers take at most, as a rule; twice that with their echoes."""
-
-BURSTS: Final = 1.5
-"""Datagrams lost together in the mean from which losses count as bursts."""
 
 RICH_BPS: Final = 20000
 """More than so many bits of the codec give way to redundancy that keeps frames from being concealed."""
@@ -237,9 +234,9 @@ class Allocator:
         )
 
     @property
-    def answers(self) -> float:
-        """How many times what is lost is sent again, in the mean: under bursts an echo is often lost with its answer."""
-        return ANSWERS if self._memory.burst < BURSTS else 1.0
+    def echoes(self) -> int:
+        """How many times an answer is sent once more: in bursts the first of them is often lost with its answer."""
+        return 1 if self._memory.burst < BURSTS else 2
 
     def _room(self, media_bps: float, lookahead: float) -> float:
         """Part of the wire bytes that redundancy may take without making the codec poor."""
@@ -249,7 +246,7 @@ class Allocator:
         kept = min(least, rate.max_bitrate_bps) + headers_bps(self._config.frame_ms, 1)
         memory = self._memory
         in_time = self._rtt + self._config.frame_ms / 1000 < lookahead
-        answers = self.answers * min(USUAL_ANSWERS, memory.share) if in_time else 0.0
+        answers = ANSWERS * min(USUAL_ANSWERS, memory.share) if in_time else 0.0
         share = min(rate.redundancy_cap, 1 - kept / max(media_bps, 1.0)) - answers
         return max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP)
 

@@ -39,6 +39,7 @@ EVENTS: Final[dict[str, str]] = {
     "clear:received": "what this end got is void (section 8.1)",
     "receive:stale": "audio came that a clear had voided",
     "recovery:hole": "media is missing",
+    "recovery:overdue": "a frame has not come in its time",
     "recovery:asked": "the far end is asked for missing media (section 4.10)",
     "recovery:given_up": "missing media could not come in time any more",
     "recovery:retransmission_received": "a frame came as a retransmission (section 4.7)",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.recovery.fec import Repair, Source, window_of
+from voicestream.core.recovery.missing import REORDER_PATIENCE
 from voicestream.core.recovery.waiting import UNKNOWN_LOSS, Waiting, waiting_for
 from voicestream.media import MediaFrame
 from voicestream.session.hub import Hub
@@ -68,15 +70,50 @@ class Missed:
         """
         into = self.tracks[media.track]
         into.missing.arrived(media.pts, media.units)
-        if media.pts >= older_end:
-            into.loss.arrived()
-        elif plain:
-            into.loss.overtaken()
+        if plain:
+            self._came(into, media, now, live=not patience)
+        else:
+            into.mended.append(media.pts)
         if media.pts > older_end and not media.talkspurt_start:
-            into.loss.lost(min(MAX_HOLE_UNITS, media.pts - older_end) // media.units)
             self._hole(media.track, into, older_end, media.pts, now, patience)
         into.decoder.forget(media.pts - 2 * REPAIR_SPAN_UNITS)
         return into.decoder.source(Source(pts=media.pts, flags=flags_of(media), payload=media.payload))
+
+    def _came(self, into: IncomingRecovery, media: MediaFrame, now: float, *, live: bool) -> None:
+        """A frame has come the plain way: what is missing before it was lost, though it may have come another way."""
+        end = into.plain_end
+        if media.pts < end:
+            self._overtaken(into)
+        else:
+            into.loss.arrived()
+            if self.tells_loss(media):
+                into.loss.lost(min(MAX_HOLE_UNITS, media.pts - end) // media.units)
+                if into.loss.is_real:
+                    into.overdue.lost(now)
+                into.missing.echoes = 1 + (into.loss.is_real and into.overdue.is_of_use)
+            into.plain_end = media.pts + media.units
+        start, last = media.talkspurt_start, media.talkspurt_end or not live
+        into.overdue.came(media.pts, media.units, now, talkspurt_start=start, talkspurt_end=last)
+
+    def came_again(self, track: int, pts: int, units: int, now: float) -> None:
+        """A frame has come the plain way that was here before: if it had come another way, it was not lost, but late."""
+        into = self.tracks[track]
+        if pts in into.mended:
+            into.mended.remove(pts)
+            self._overtaken(into)
+            into.overdue.came(pts, units, now, talkspurt_start=False, talkspurt_end=False)
+
+    @staticmethod
+    def _overtaken(into: IncomingRecovery) -> None:
+        """What was missing was only late: where that is usual, a frame that is overdue is not asked for."""
+        into.loss.overtaken()
+        if not into.loss.is_real:
+            into.overdue.lost(-math.inf)
+
+    def tells_loss(self, media: MediaFrame) -> bool:
+        """Whether a frame that comes the plain way tells that others before it are missing, or would have been."""
+        end = self.tracks[media.track].plain_end
+        return media.pts > end > 0 and not media.talkspurt_start
 
     def answered_within(self) -> float:
         """Seconds in which a question, or a second one if that gets lost, brings what is missing; 0 where the lookahead is as long."""
@@ -97,6 +134,7 @@ class Missed:
 
     def ended(self, track: int, end_pts: int, finish_pts: int, now: float, *, patience: float = 0.0) -> None:
         """The track ends at `finish_pts`, and media has come up to `end_pts`."""
+        self.tracks[track].overdue.stop(finish_pts)
         if finish_pts > end_pts:
             self._hole(track, self.tracks[track], end_pts, finish_pts, now, patience)
 
@@ -112,7 +150,10 @@ class Missed:
 
     def voided(self, track: int, to_pts: int) -> None:
         """A clear: what lies before `to_pts` is not missed, nor asked for."""
-        self.tracks[track].missing.clear(to_pts)
+        into = self.tracks[track]
+        into.missing.clear(to_pts)
+        into.overdue.stop(to_pts)
+        into.plain_end = max(into.plain_end, to_pts)
         wanted = [(max(first, to_pts), first + units) for first, units in self._questions.pop(track, ()) if first + units > to_pts]
         if wanted:
             self._questions[track] = tuple((first, end - first) for first, end in wanted)
@@ -121,6 +162,9 @@ class Missed:
         """Whether there is something to ask the far end for now."""
         self._rtt = rtt or ASSUMED_RTT
         for track, into in self.tracks.items():
+            late = into.overdue.due(now)
+            if late is not None:
+                self._overdue(track, into, late, now)
             if not len(into.missing):
                 continue
             given_up = into.missing.given_up
@@ -147,6 +191,9 @@ class Missed:
         """When the next question is due, or None."""
         first: float | None = None
         for into in self.tracks.values():
+            timer = into.overdue.next_timer()
+            if timer is not None:
+                first = timer if first is None else min(first, timer)
             if len(into.missing) and (timer := into.missing.next_timer(rtt or ASSUMED_RTT)) is not None:
                 first = timer if first is None else min(first, timer)
         return first
@@ -155,6 +202,13 @@ class Missed:
         if into.missing.given_up != before:
             self._hub.record(now, "recovery:given_up", track=track, pieces=into.missing.given_up - before, reason=reason)
 
+    def _overdue(self, track: int, into: IncomingRecovery, late: tuple[int, int], now: float) -> None:
+        """A frame has not come in its time: it is asked for before others tell that it is lost, lest a burst have to end first."""
+        first, units = late
+        self._hub.record(now, "recovery:overdue", track=track, pts=first, units=units)
+        lookahead = self._hub.config.playout.lookahead_ms / 1000
+        into.missing.hole(first, units, now - REORDER_PATIENCE, now + lookahead - into.overdue.slack)
+
     def _hole(self, track: int, into: IncomingRecovery, first: int, end: int, now: float, patience: float) -> None:
         self._hub.record(now, "recovery:hole", track=track, pts=first, units=end - first)
         if patience:  # VS-4.10-5
@@ -162,6 +216,10 @@ class Missed:
             into.missing.hole(first, end - first, now, now + patience)
             return
         given_up = into.missing.given_up
+        if first < into.overdue.asked_end:
+            first = min(end, into.overdue.asked_end)
+        if first >= end:
+            return
         first = max(first, end - MAX_HOLE_UNITS)
         lookahead = self._hub.config.playout.lookahead_ms / 1000
         # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.

@@ -13,6 +13,7 @@ from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor
 from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
 from voicestream.core.feedback import Feedback, SentDatagram
+from voicestream.core.recovery.budget import ANSWERS
 from voicestream.events import PlanChanged, QualityChanged
 from voicestream.session.hub import Hub
 from voicestream.wire.sequence import TICKS_PER_SECOND
@@ -41,7 +42,7 @@ ESTIMATE_BELOW_FLOOR: Final = 0.6
 EVENTS_USE: Final = 0.8
 """Part of the link that audio and events may take together while nothing stands against it."""
 
-PROTECTED_BPS: Final = 128000
+PROTECTED_BPS: Final = 124000
 """Up to so much on the wire, what is kept for retransmissions included, redundancy costs no bits of the codec."""
 
 GOOD_BPS: Final = 48000
@@ -220,7 +221,7 @@ class Planner:
             return 0.0
         # What a full queue has dropped will not go on.
         usual, lost = self.estimator.background_loss, self.estimator.path.losses.share
-        again = (self.allocator.answers - 1) * min(usual, lost) if usual else 0.0
+        again = (ANSWERS - 1) * min(usual, lost) if usual else 0.0
         return min(MOST_LOSS_ANSWERED, min(max(LITTLE_LOSS, usual), lost) + again)
 
     def _need_bps(self) -> float:

@@ -53,16 +53,18 @@ class Recovery:
     Attributes:
         budget: What all tools may cost.
         counts: Counters.
+        echoes: How many times an answer rides on later audio once more.
         outgoing: By track that this end sends.
         missed: What comes in.
     """
 
-    __slots__ = ("_hub", "_looking", "budget", "counts", "missed", "outgoing")
+    __slots__ = ("_hub", "_looking", "budget", "counts", "echoes", "missed", "outgoing")
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.budget = RedundancyBudget(hub.config.rate.redundancy_share)
         self.counts = RecoveryCounts()
+        self.echoes = 1
         self.outgoing: dict[int, OutgoingRecovery] = {}
         self.missed = Missed(hub, self.counts)
         self._looking = RateLimit(LOOKED_AT_PER_SECOND, 1.0)
@@ -85,7 +87,7 @@ class Recovery:
             self._drop_large(plan, now)
         for track in {frame.track for frame in bundle.sources}:
             out = self.outgoing[track]
-            if not draining and not plan.copy_bps:  # copies mean bursts, where an echo is often lost with its answer
+            if not draining:
                 self._echo(out, bundle, now)
             if len(out.resends):
                 self._resend(out, bundle, now, headers=0, most=1 if draining else MAX_PIECES)
@@ -225,7 +227,7 @@ class Recovery:
 
     def _echo(self, out: OutgoingRecovery, bundle: Bundle, now: float) -> None:
         """What was sent again a moment ago rides on audio once more: if that was lost, this is quicker than the next question."""
-        for media in out.resends.echoes(now):
+        for media in out.resends.echoes(now, self.echoes):
             frame = coded(RetransmissionFrame, media)
             size = frame_size(frame)
             if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.RETRANSMISSION, size):

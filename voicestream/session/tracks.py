@@ -21,6 +21,7 @@ from voicestream.session.sender import ANCHOR_KEY, Sender
 from voicestream.wire import messages as wire
 from voicestream.wire.frame_values import AnchorFrame, AudioFrame, CopyFrame, MissingFrame, PlayoutEntry, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import decode_media_flags
+from voicestream.wire.opus_toc import frame_units
 from voicestream.wire.parameters import Held
 
 __all__ = ["Tracks"]
@@ -165,11 +166,14 @@ class Tracks:
         media = receiver.on_media(frame, kind, now, send_time)
         if receiver.clears.number > clears:  # it has overtaken its clear
             self.recovery.missed.voided(frame.track, receiver.clears.to_pts)
-        if media is not None:
+        if media is None and kind is SourceKind.AUDIO:
+            units = frame_units(receiver.track, frame.payload)
+            self.recovery.missed.came_again(frame.track, receiver.media.full_pts(frame.pts), units, now)
+        elif media is not None:
             self.latency.came(media, send_time, first=kind is SourceKind.AUDIO)
             if kind is SourceKind.RETRANSMISSION:
                 self._hub.record(now, "recovery:retransmission_received", track=media.track, pts=media.pts)
-            elif media.pts > older_end and not media.talkspurt_start and receiver.delivery.playout is not None:
+            elif receiver.delivery.playout is not None and self.recovery.missed.tells_loss(media):
                 waiting = self.recovery.missed.waiting(media.track, media.units)
                 if waiting is not None:
                     receiver.delivery.playout.expect_repairs(waiting.seconds, answered=waiting.answered)

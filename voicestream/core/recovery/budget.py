@@ -42,16 +42,14 @@ class RedundancyBudget:
 
     Attributes:
         share: The same; may be changed at any time.
-        answers: How many times what is lost is sent again, in the mean; may be changed at any time.
         loss: Smoothed share of datagrams lost.
         wire_bytes: Bytes on the wire so far, redundancy included.
     """
 
-    __slots__ = ("_answers", "_credit", "_spent", "answers", "loss", "share", "wire_bytes")
+    __slots__ = ("_answers", "_credit", "_spent", "loss", "share", "wire_bytes")
 
     def __init__(self, share: float) -> None:
         self.share = share
-        self.answers = ANSWERS
         self.loss = 0.0
         self.wire_bytes = 0
         self._credit = 0.0
@@ -73,7 +71,7 @@ class RedundancyBudget:
         """A datagram leaves, with all that is in it."""
         self.wire_bytes += wire_bytes
         self._credit = min(MAX_CREDIT, self._credit + self.share * wire_bytes)
-        self._answers = min(MAX_CREDIT, self._answers + self.answers * self.loss * wire_bytes)
+        self._answers = min(MAX_CREDIT, self._answers + ANSWERS * self.loss * wire_bytes)
 
     def tighten(self) -> None:
         """The path carries less: what was saved up before is worth little now."""

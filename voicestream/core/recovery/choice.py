@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["COPY_BPS", "ENOUGH", "Choice", "LossMemory", "Tools", "choose"]
+__all__ = ["BURSTS", "COPY_BPS", "ENOUGH", "Choice", "LossMemory", "Tools", "choose"]
 
 ENOUGH: Final = 0.005
 """Share of frames concealed from which the codec's in-band copies are worth their bits."""
@@ -44,6 +44,9 @@ UNKNOWN_LOSS: Final = 0.02
 
 UNKNOWN_FOR: Final = 6.0
 """Seconds until it is known that nothing gets lost."""
+
+BURSTS: Final = 1.5
+"""Mean of datagrams lost together from which what is lost is sent again three times instead of twice."""
 
 LONGEST_BURST: Final = 16
 COPY_WORTH: Final = 0.25
@@ -145,7 +148,7 @@ def _choose(
     least = math.inf
     share = least_share
     while share and loss:
-        for copy_bps in (0, COPY_BPS) if copies and path.frames >= 2 else (0,):
+        for copy_bps in (0, COPY_BPS) if copies and path.frames >= 2 and path.later_frames < 2 else (0,):
             option = path.option(share, copy_bps)
             if option is None:
                 continue
@@ -202,12 +205,14 @@ class _Path:
         return round(2 * self.burst)
 
     def _not_resent(self) -> float:
-        """Share of the lost frames whose retransmission does not come, or too late: a burst is noticed at its end."""
+        """Share of the lost frames whose retransmission does not come, or too late."""
         if not self.later_frames:
             return 1.0
-        in_time = 1 - self._going_on**self.later_frames
-        # Question and answer are sent twice each.
-        return 1 - in_time * (1 - self.loss * max(self.loss, self._going_on)) ** 2
+        # What is overdue is asked for though the burst goes on, and so often the answer comes until it is too late.
+        answers = min(2 if self.burst < BURSTS else 3, self.later_frames)
+        last = round(self._rtt / self._frame) + answers
+        unanswered = max(self.loss**answers, self._going_on**last)
+        return 1 - (1 - unanswered) * (1 - self.loss * max(self.loss, self._going_on))  # the question is sent twice
 
     def _not_repaired(self, repairs: float) -> float:
         """Share of the lost frames that repairs, so many a frame, leave."""

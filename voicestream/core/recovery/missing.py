@@ -8,7 +8,7 @@ from typing import Final
 
 from voicestream.config import UNITS_PER_SECOND
 
-__all__ = ["MAX_PIECES", "MissingTracker"]
+__all__ = ["MAX_PIECES", "REORDER_PATIENCE", "MissingTracker"]
 
 MAX_PIECES: Final = 32
 """Pieces watched at most, which is what one MISSING names at most; the oldest goes first."""
@@ -18,6 +18,9 @@ REORDER_PATIENCE: Final = 0.002
 
 ECHO_AFTER: Final = 0.008
 """Seconds after which a question is asked once more, lest it be lost: the far end answers within a round trip only once."""
+
+LATER: Final = 0.02
+"""Seconds after which a second echo leaves, unless it could ride on another question before: questions may meet a burst, too."""
 
 ANSWER_SLACK: Final = 0.02
 """Seconds beyond the round trip before the next question: the answer may have waited for a datagram to ride on."""
@@ -32,8 +35,8 @@ class _Piece:
     units: int
     since: float
     deadline: float
-    questions: int = 0  # every second one is an echo
-    asked_at: float = 0.0  # the latest one that is none
+    asked_at: float | None = None
+    echoes: int = 0  # of the latest question
     closed: bool = False  # asked for, and too late to ask again
 
 
@@ -42,14 +45,16 @@ class MissingTracker:
 
     Attributes:
         asked: Pieces asked for, repeats and echoes included.
+        echoes: How many times a question is asked once more at once: 1, or 2 where losses are usual.
         given_up: Pieces that could not have come in time any more.
     """
 
-    __slots__ = ("_pieces", "asked", "given_up")
+    __slots__ = ("_pieces", "asked", "echoes", "given_up")
 
     def __init__(self) -> None:
         self._pieces: list[_Piece] = []
         self.asked = 0
+        self.echoes = 1
         self.given_up = 0
 
     def __len__(self) -> int:
@@ -108,26 +113,38 @@ class MissingTracker:
             # Each unit is played after the one before it: the end of a long piece may be in time when its beginning is not.
             late = max(0, math.ceil((now + rtt + SAFETY - piece.deadline) * UNITS_PER_SECOND - 1e-6))
             if late >= piece.units:
-                self.given_up += not piece.questions
+                self.given_up += piece.asked_at is None
                 piece.closed = True  # the answer to an earlier question may still be under way
             else:
-                piece.questions += 1
-                if piece.questions % 2:
-                    piece.asked_at = now
+                if piece.asked_at is None or piece.echoes >= self.echoes:
+                    piece.asked_at, piece.echoes = now, 0
+                else:
+                    piece.echoes += 1
                 asking.append((piece.first + late, piece.units - late))
+        if asking:
+            asking += self._riding(now)
         self._pieces = [piece for piece in self._pieces if not piece.closed or now < piece.deadline + piece.units / UNITS_PER_SECOND]
         self.asked += len(asking)
         return tuple(asking)
+
+    def _riding(self, now: float) -> list[tuple[int, int]]:
+        """What was asked for a moment ago and may be asked for once more now that something else is: it costs three bytes."""
+        found = [piece for piece in self._pieces if not piece.closed and 0 < piece.echoes < self.echoes and piece.asked_at != now]
+        found = [piece for piece in found if piece.asked_at is not None and now - piece.asked_at > ECHO_AFTER + REORDER_PATIENCE]
+        for piece in found:
+            piece.echoes += 1
+        return [(piece.first, piece.units) for piece in found]
 
     def next_timer(self, rtt: float) -> float | None:
         """When something will be due, or None."""
         return min((self._ask_at(piece, rtt) for piece in self._pieces if not piece.closed), default=None)
 
-    @staticmethod
-    def _ask_at(piece: _Piece, rtt: float) -> float:
-        if not piece.questions:
+    def _ask_at(self, piece: _Piece, rtt: float) -> float:
+        if piece.asked_at is None:
             return piece.since + REORDER_PATIENCE
-        return piece.asked_at + (ECHO_AFTER if piece.questions % 2 else max(rtt, ECHO_AFTER) + ANSWER_SLACK)
+        if piece.echoes >= self.echoes:
+            return piece.asked_at + max(rtt, ECHO_AFTER) + ANSWER_SLACK
+        return piece.asked_at + (LATER if piece.echoes else ECHO_AFTER)
 
 
 def _rest(piece: _Piece, first: int) -> _Piece:

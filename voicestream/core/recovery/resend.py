@@ -40,7 +40,7 @@ class ResendQueue:
     def __init__(self) -> None:
         self._waiting: deque[tuple[MediaFrame, float]] = deque()
         self._resent: OrderedDict[int, float] = OrderedDict()
-        self._echoes: deque[tuple[MediaFrame, float]] = deque(maxlen=MAX_ECHOES)
+        self._echoes: deque[tuple[MediaFrame, float, int]] = deque(maxlen=MAX_ECHOES)
         self.expired = 0
 
     def __len__(self) -> int:
@@ -71,16 +71,20 @@ class ResendQueue:
     def pop(self, now: float) -> MediaFrame:
         """Take the frame that `peek` showed, and send it."""
         frame, _ = self._waiting.popleft()
-        self._echoes.append((frame, now))
+        self._echoes.append((frame, now, 0))
         return frame
 
-    def echoes(self, now: float) -> list[MediaFrame]:
-        """Take the frames that were sent again a moment ago and are worth it once more."""
+    def echoes(self, now: float, times: int = 1) -> list[MediaFrame]:
+        """The frames that were sent again a moment ago and are worth it once more, each `times` in all."""
         found: list[MediaFrame] = []
-        while self._echoes and now - self._echoes[0][1] >= ECHO_AFTER:
-            frame, at = self._echoes.popleft()
-            if now - at <= ECHO_WITHIN:
+        for _ in range(len(self._echoes)):
+            frame, at, echoed = self._echoes.popleft()
+            if now - at < ECHO_AFTER:
+                self._echoes.append((frame, at, echoed))
+            elif now - at <= ECHO_WITHIN:
                 found.append(frame)
+                if echoed + 1 < times:
+                    self._echoes.append((frame, at, echoed + 1))
         return found
 
     def drop_larger(self, payload_bytes: int) -> int:

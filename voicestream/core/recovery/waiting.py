@@ -113,7 +113,16 @@ class LossWatch:
         return 2 * self._filled <= self._holes
 
 
-def waiting_for(*, loss: float, burst: float, rtt: float, frame: float, lookahead: float, repairs: float = USUAL_REPAIRS) -> Waiting:
+def waiting_for(
+    *,
+    loss: float,
+    burst: float,
+    rtt: float,
+    frame: float,
+    lookahead: float,
+    repairs: float = USUAL_REPAIRS,
+    overdue: float | None = None,
+) -> Waiting:
     """What to expect.
 
     Args:
@@ -123,10 +132,16 @@ def waiting_for(*, loss: float, burst: float, rtt: float, frame: float, lookahea
         frame: Length of a frame in seconds.
         lookahead: Seconds that the playout waits at most.
         repairs: Repairs that come for each frame.
+        overdue: Seconds beyond its time after which what does not come is asked for, though nothing after it has come either; None
+            where it is only known by that.
     """
     loss, most = min(loss, MOST_LOSS), lookahead - RESERVE
     if frame + rtt + ANSWER <= most:
         # Of bursts many are longer than the mean: their standard deviation, were their lengths geometric, is waited for as well.
+        if overdue is not None:
+            # The answer may be lost in the same burst; what rides on the next frame comes a frame later.
+            again = max(PER_LOSS * loss, frame if burst >= BURSTS else 0.0)
+            return Waiting(seconds=min(most, overdue + frame + rtt + ANSWER + again), answered=True)
         longer = burst + math.sqrt(burst * (burst - 1)) if burst >= BURSTS else burst
         return Waiting(seconds=min(most, longer * frame + rtt + ANSWER + PER_LOSS * loss), answered=True)
     frames = FAR_REPAIRS / max(repairs, 0.01) + FAR_PER_LOSS * loss + burst - 1

@@ -69,3 +69,15 @@ def test_a_clear_ends_the_search_and_the_pieces_are_bounded() -> None:
     assert missing.given_up == 5
     missing.clear(16 * (MAX_PIECES + 4))
     assert missing.due(1.01, RTT) == ((16 * (MAX_PIECES + 4), 8),)
+
+
+def test_a_question_that_had_its_echo_rides_once_more_on_the_next_one_where_losses_are_usual() -> None:
+    missing = MissingTracker()
+    missing.echoes = 2
+    missing.hole(100, 8, 1.0, 1.15)
+    missing.due(1.0 + REORDER_PATIENCE, RTT)
+    missing.due(1.0 + REORDER_PATIENCE + ECHO_AFTER, RTT)
+    missing.hole(108, 8, 1.012, 1.17)
+    assert missing.due(1.012 + REORDER_PATIENCE, RTT) == ((108, 8), (100, 8))
+    asked = [missing.due(1.014 + index / 1000, RTT) for index in range(1, 30)]
+    assert [ranges for ranges in asked if ranges] == [((108, 8),), ((108, 8),)], "and not for ever"

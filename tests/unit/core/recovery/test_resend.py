@@ -67,3 +67,11 @@ def test_what_is_too_large_by_now_is_dropped_and_counted() -> None:
     assert queue.expired == 1
     assert [queue.pop(1.0).pts, queue.pop(1.0).pts] == [8, 16]
     assert queue.drop_larger(0) == 0
+
+
+def test_where_bursts_are_usual_an_answer_is_sent_once_more_twice() -> None:
+    queue = ResendQueue()
+    queue.asked([media(8)], 1.0, 0.05)
+    queue.pop(1.0)
+    echoes = [len(queue.echoes(1.0 + at, 2)) for at in (0.001, 0.01, 0.03, 0.04)]
+    assert echoes == [0, 1, 1, 0]
