@@ -218,12 +218,12 @@ class Link:
 
     def is_idle(self, now: float) -> bool:
         """Whether `send` would surely give nothing."""
+        for sender in self._tracks.senders.values():  # first, since it is why most that is sent is sent
+            if not sender.queue.is_idle:
+                return False
         planner, recovery = self._planner, self._tracks.recovery
         if not self._hub.is_open or planner.allocator.plan.paused or recovery.resends_wait or self._tracks.replay.was_used:
             return False
-        for sender in self._tracks.senders.values():
-            if not sender.queue.is_idle:
-                return False
         self._knocks.due(now, silent=False)
         if recovery.missed.asking(now, self.reports.clock.rtt) or self.reports.due_alone(now):
             return False

@@ -198,7 +198,7 @@ class Machine(abc.ABC):
     def idle_until(self, now: float) -> float | None:
         """`next_timer` if nothing goes out now. None where something may, which the verbs below tell, and where no time is known."""
         events = self._events
-        if self._hub.outgoing.control or events.outbox.waiting or events.has_stops or not self._link.is_idle(now):
+        if not self._link.is_idle(now) or self._hub.outgoing.control or events.outbox.waiting or events.has_stops:
             return None
         return self.next_timer()
 
