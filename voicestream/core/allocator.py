@@ -79,6 +79,9 @@ LOOKAHEAD: Final = 0.15
 USUAL_ANSWERS: Final = 0.06
 """Part of the wire bytes that answers take at most, as a rule; twice that with their echoes."""
 
+UNCERTAIN_BPS: Final = 24000
+"""Bits of the codec that are sent until it is known what one late datagram means."""
+
 RICH_BPS: Final = 20000
 """More than so many bits of the codec give way to redundancy that keeps frames from being concealed."""
 
@@ -270,7 +273,8 @@ class Allocator:
                 f"{choice.concealed:.1%} will be concealed"
             )
 
-    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0, *, passing: bool = False, overdue: bool = False) -> bool:
+    def update(self, now: float, audio_bps: float, carried_bps: float = 0.0, *, passing: bool = False, overdue: bool = False,
+               uncertain: bool = False) -> bool:  # fmt: skip
         """Choose bitrate and frames anew; whether the plan changed.
 
         Args:
@@ -279,9 +283,13 @@ class Allocator:
             carried_bps: What the path is known to carry at present. Less is sent while a queue drains, but that is no reason to pause.
             passing: The rate is low for a moment only, while a queue drains: what follows is not measured by it.
             overdue: What should have arrived has not: until it is known why, frames are as small as can be, but no longer.
+            uncertain: All that is known of it is one datagram that came late: good speech is not given up for that.
         """
         if overdue:
-            plan = dataclasses.replace(self.plan, bitrate_bps=self._config.rate.min_bitrate_bps)
+            least = self._config.rate.min_bitrate_bps
+            if uncertain:
+                least = min(self.plan.bitrate_bps, max(least, UNCERTAIN_BPS))
+            plan = dataclasses.replace(self.plan, bitrate_bps=least)
             changed, self.plan, self.reason = plan != self.plan, plan, "something is overdue"
             return changed
         if passing:

@@ -18,6 +18,9 @@ LONG: Final = 0.08
 """Seconds by which it has grown where the path carries much less all at once."""
 
 NOISE: Final = 4.0
+STEADY: Final = 0.003
+"""Seconds of jitter below which no datagram comes so much later than the one before for nothing."""
+
 OVERDUE: Final = 0.04
 """Seconds beyond its time, and beyond what is usual, after which the lack of a datagram is told."""
 
@@ -93,6 +96,8 @@ class GrowthWatch:
             self._risen += grown
         elif grown < -STEP:
             self._rises, self._risen = 0, 0.0
+        if usual < NOISE * STEADY and grown > GROWN:  # one step is enough
+            return True
         return missed or (self._rises >= RISES and self._risen > (GROWN if usual < GROWN else usual))
 
 

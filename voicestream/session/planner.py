@@ -267,8 +267,9 @@ class Planner:
         lookahead = self._hub.peer.lookahead_ms / 1000
         protected = self.allocator.protect(now, self._media_bps(), loss=estimator.path.own_losses.pattern, rtt=min_rtt, lookahead=lookahead)
         passing, overdue, audio_bps = estimator.state is State.DRAIN, estimator.is_overdue, self._audio_bps()
+        uncertain = estimator.is_uncertain
         carried_bps = 0.0 if self.allocator.suffices(audio_bps) else self._carried_bps_now()
-        if self.allocator.update(now, audio_bps, carried_bps, passing=passing, overdue=overdue) or protected:
+        if self.allocator.update(now, audio_bps, carried_bps, passing=passing, overdue=overdue, uncertain=uncertain) or protected:
             self._tell(before, now)
         rate = self._hub.config.rate
         changed = self.gauge.update(

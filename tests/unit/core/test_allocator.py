@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from voicestream.config import RateConfig, SessionConfig
-from voicestream.core.allocator import Allocator, SendPlan, allocate, floor_rate_bps, wire_rate_bps
+from voicestream.core.allocator import UNCERTAIN_BPS, Allocator, SendPlan, allocate, floor_rate_bps, wire_rate_bps
 from voicestream.core.bwe import LossPattern
 
 
@@ -206,6 +206,15 @@ def test_what_a_draining_queue_leaves_is_forgotten_when_it_is_gone() -> None:
     allocator.update(1.4, 45_000)
     assert allocator.plan.frame_ms <= 40
     assert allocator.plan.bitrate_bps >= 20_000
+
+
+def test_for_one_late_datagram_good_speech_is_not_given_up() -> None:
+    allocator = Allocator(SessionConfig(bitrate_bps=40000))
+    assert allocator.update(10.0, 80e3, overdue=True, uncertain=True)
+    assert allocator.plan.bitrate_bps == UNCERTAIN_BPS
+    assert allocator.update(10.1, 80e3, overdue=True)
+    assert not allocator.update(10.15, 80e3, overdue=True, uncertain=True)
+    assert allocator.plan.bitrate_bps == 8000
 
 
 def test_where_something_is_overdue_frames_get_small_and_no_longer_and_all_is_as_before_when_it_has_come() -> None:

@@ -16,8 +16,13 @@ def test_two_rises_of_the_delay_are_told() -> None:
     assert grown([0.03, 0.03, 0.05, 0.07]) == [False, False, False, True]
 
 
-def test_one_late_datagram_is_not() -> None:
-    assert not any(grown([0.03, 0.03, 0.08, 0.06, 0.04, 0.03]))
+def test_one_late_datagram_is_not_where_others_come_late_too() -> None:
+    assert not any(grown([0.03, 0.06] * 10 + [0.03, 0.08, 0.06, 0.04, 0.03])[2:])
+
+
+def test_where_all_come_alike_one_step_is_told() -> None:
+    assert grown([0.03, 0.031, 0.058, 0.03]) == [False, False, True, False]
+    assert not any(grown([0.03, 0.031, 0.05, 0.03]))
 
 
 def test_the_usual_variation_is_seldom_told() -> None:

@@ -32,11 +32,12 @@ class QueueDelay:
         jitter: Mean difference between the delays of consecutive datagrams, in seconds. A standing queue does not raise it.
         newest: Delay of the newest datagram above the base, less what jitter explains.
         wait: The same with what jitter explains.
+        usual: The jitter before the newest datagram.
         base_at: When the base was last seen, on the clock of arrivals.
         newest_at: Newest arrival.
     """
 
-    __slots__ = ("_base", "_last", "_raw", "_recent", "_trend", "base_at", "jitter", "newest", "newest_at", "standing", "wait")
+    __slots__ = ("_base", "_last", "_raw", "_recent", "_trend", "base_at", "jitter", "newest", "newest_at", "standing", "usual", "wait")
 
     def __init__(self) -> None:
         self._base = WindowedMin(BASE_WINDOW)
@@ -46,7 +47,7 @@ class QueueDelay:
         self._trend: float | None = 0.0  # None: not computed since the last datagram
         self.standing = 0.0
         self.jitter = 0.0
-        self.newest = self.wait = 0.0
+        self.newest = self.wait = self.usual = 0.0
         self.base_at = 0.0
         self.newest_at = 0.0
 
@@ -60,6 +61,7 @@ class QueueDelay:
         at, delay = sample.arrived_at, _without_length(sample, capacity_bps)
         self.newest_at = at
         self._raw.append(sample)
+        self.usual = self.jitter
         if self._last is not None:
             change = abs(delay - self._last)
             self.jitter += _JITTER_GAIN * ((change if change < 0.1 else 0.1) - self.jitter)

@@ -41,6 +41,7 @@ class Estimator(Known):
         path: What is measured.
         state: What is being done.
         is_overdue: What should have arrived has not, so that as little as possible should be sent until it is known why.
+        is_uncertain: That may be chance: one datagram came late.
     """
 
     def __init__(self, start_bps: float, min_bps: float, max_bps: float, observer: Observer | None = None) -> None:
@@ -51,7 +52,7 @@ class Estimator(Known):
         self._watch = DrainWatch()
         self._resume_bps = 0.0
         self._pause = Pause()
-        self.is_overdue = False
+        self.is_overdue = self.is_uncertain = False
         self._suspicion = Suspicion()
         self._before: tuple[State, float | None, float | None, float] | None = None  # state, share, pair and moment when the drain began
         self._undone_at = -math.inf
@@ -91,12 +92,14 @@ class Estimator(Known):
         self.is_overdue = self.state in _CALM and self._suspicion.holds(now, self.path.told_to)
         if self.path.overdue > tuning.OVERDUE and self.state in _CALM:
             self._something_overdue(now)
+        self.is_uncertain = not self.is_overdue and self.state in _CALM and self._steps(now)
+        self.is_overdue |= self.is_uncertain
 
     def suspect(self, now: float) -> bool:
         """A queue has formed the other way all at once; whether as little as possible should be sent from now on, and should not before."""
         if self.is_overdue or self.state not in _CALM or self._rivals.compete(now) or not self._suspicion.begins(now, self._decided_at):
             return False
-        self.is_overdue = True
+        self.is_overdue, self.is_uncertain = True, False
         return True
 
     def _something_overdue(self, now: float) -> None:

@@ -8,7 +8,7 @@ from voicestream.core.bwe import tuning
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
 from voicestream.core.bwe.pair_schedule import PairSchedule
-from voicestream.core.bwe.path import FASTER, PathView
+from voicestream.core.bwe.path import FASTER, JITTERY, PathView
 from voicestream.core.bwe.rivals import PART, Rivals
 from voicestream.core.bwe.state import State
 
@@ -123,3 +123,10 @@ class Known:
         if self._rivals.compete(delay.newest_at) or delay.newest < tuning.BEGUN:
             return False
         return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter
+
+    def _steps(self, now: float) -> bool:
+        """Whether the newest datagram came so much later than the one before that jitter is no reason: the next ones will show."""
+        busy, delay = self.path.busy, self.path.delay
+        if busy.rises != 1 or delay.usual > JITTERY or self._rivals.compete(now):
+            return False
+        return min(busy.risen, delay.wait) > tuning.STEP + tuning.STEP_NOISE * delay.usual

@@ -15,7 +15,7 @@ from voicestream.core.bwe.loss import LossLog
 from voicestream.core.bwe.pairs import PacketPairs
 from voicestream.core.bwe.samples import Sample, WindowedMin
 
-__all__ = ["FASTER", "PathView"]
+__all__ = ["FASTER", "JITTERY", "PathView"]
 
 FASTER: Final = 1.35
 """Pairs this much faster than before mean that the link has changed."""

@@ -27,6 +27,8 @@ __all__ = [
     "REFRESH",
     "RISES",
     "RIVAL_USE",
+    "STEP",
+    "STEP_NOISE",
     "UNDO_INTERVAL",
 ]
 
@@ -92,3 +94,9 @@ CLEAR: Final = 0.08
 
 LEAST_SPEECH: Final = 1.7
 """What the least speech takes, in parts of the least estimate."""
+
+STEP: Final = 0.02
+"""Seconds by which one datagram must come later than the one before, when that is a reason for care until the next ones are known."""
+
+STEP_NOISE: Final = 8.0
+"""How many times the usual jitter it must be, beyond that."""

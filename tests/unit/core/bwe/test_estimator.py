@@ -258,3 +258,20 @@ def test_a_queue_the_other_way_is_a_reason_to_send_little_until_there_is_news() 
     assert not estimator.is_overdue
     assert driver.target >= target
     assert estimator.state is State.RAMP
+
+
+@pytest.mark.parametrize("late", [0.015, 0.04])
+def test_one_datagram_that_comes_late_where_none_does_is_a_reason_for_care(late: float) -> None:
+    driver = Driver()
+    driver.run(3)
+    estimator, left_at = driver.estimator, driver.now
+    estimator.sent(driver.number, left_at, 250)
+    path = estimator.path.delay
+    sample = Sample(driver.number, left_at, left_at + path.base + late, 250)
+    driver.number += 1
+    estimator.feedback(driver.now + RTT, [sample], [], RTT)
+    assert estimator.is_uncertain is estimator.is_overdue is (late > 0.03)
+    driver.now += 0.02
+    driver.run(0.3)
+    assert not estimator.is_overdue
+    assert not estimator.is_uncertain
