@@ -17,8 +17,8 @@ LITTLE: Final = 0.001
 
 SLOW_RTT: Final = 0.07
 QUICK_LOSS: Final = 0.01
-QUICK: Final = 0.08
-"""From such a round trip and so much loss on, a repair within 80 ms is worth its bytes: a retransmission takes longer."""
+QUICK: Final = 0.07
+"""From such a round trip and so much loss on, a repair within 70 ms is worth its bytes: a retransmission takes longer."""
 
 SHARE_STEP: Final = 0.05
 COPY_BPS: Final = 8000

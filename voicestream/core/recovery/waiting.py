@@ -38,6 +38,9 @@ FEW: Final = 40
 FEW_BURSTS: Final = 4
 """Single losses that are supposed likewise."""
 
+BEHIND_BURST: Final = 0.02
+"""Seconds behind the end of a burst in which what was asked for meanwhile comes on a short path."""
+
 BURSTS: Final = 1.6
 """Mean from which losses come in bursts; below, two are lost together by chance."""
 
@@ -138,11 +141,12 @@ def waiting_for(
     loss, most = min(loss, MOST_LOSS), lookahead - RESERVE
     if frame + rtt + ANSWER <= most:
         # Of bursts many are longer than the mean: their standard deviation, were their lengths geometric, is waited for as well.
+        longer = burst + math.sqrt(burst * (burst - 1)) if burst >= BURSTS else burst
         if overdue is not None:
             # The answer may be lost in the same burst; what rides on the next frame comes a frame later.
             again = max(PER_LOSS * loss, frame if burst >= BURSTS else 0.0)
-            return Waiting(seconds=min(most, overdue + frame + rtt + ANSWER + again), answered=True)
-        longer = burst + math.sqrt(burst * (burst - 1)) if burst >= BURSTS else burst
+            end = longer * frame + BEHIND_BURST if burst >= BURSTS else 0.0
+            return Waiting(seconds=min(most, max(end, overdue + frame + rtt + ANSWER + again)), answered=True)
         return Waiting(seconds=min(most, longer * frame + rtt + ANSWER + PER_LOSS * loss), answered=True)
     frames = FAR_REPAIRS / max(repairs, 0.01) + FAR_PER_LOSS * loss + burst - 1
     return Waiting(seconds=max(0.0, min(most, frames * frame + ANSWER)), answered=False)

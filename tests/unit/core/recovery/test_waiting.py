@@ -104,6 +104,8 @@ def test_what_is_known_by_the_clock_is_waited_for_less() -> None:
     usual = {"rtt": 0.04, "frame": 0.02, "lookahead": 0.15}
     alone = waiting_for(loss=0.01, burst=1.0, overdue=0.005, **usual)
     assert alone.seconds == pytest.approx(0.005 + 0.02 + 0.04 + 0.008 + 0.003)
-    burst = waiting_for(loss=0.01, burst=3.0, overdue=0.005, **usual)
+    burst = waiting_for(loss=0.01, burst=1.7, overdue=0.005, **usual)
     assert burst.seconds == pytest.approx(alone.seconds + 0.017), "the answer may be lost in it, its echo comes a frame later"
-    assert burst.seconds < waiting_for(loss=0.01, burst=3.0, **usual).seconds
+    assert burst.seconds < waiting_for(loss=0.01, burst=1.7, **usual).seconds
+    longer = waiting_for(loss=0.01, burst=3.0, overdue=0.005, **usual)
+    assert longer.seconds == pytest.approx((3 + 6**0.5) * 0.02 + 0.02), "nothing comes before its end"
