@@ -285,10 +285,10 @@ class Allocator:
             overdue: What should have arrived has not: until it is known why, frames are as small as can be, but no longer.
             uncertain: All that is known of it is one datagram that came late: good speech is not given up for that.
         """
-        if overdue:
+        if overdue and not (uncertain and self.plan.bitrate_bps <= UNCERTAIN_BPS):
             least = self._config.rate.min_bitrate_bps
             if uncertain:
-                least = min(self.plan.bitrate_bps, max(least, UNCERTAIN_BPS))
+                least = max(least, UNCERTAIN_BPS)
             plan = dataclasses.replace(self.plan, bitrate_bps=least)
             changed, self.plan, self.reason = plan != self.plan, plan, "something is overdue"
             return changed

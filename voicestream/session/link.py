@@ -268,6 +268,8 @@ class Link:
         is_over = all(sender.timeline.finished for sender in self._tracks.senders.values())
         live_bps, answered = 0.0 if is_over else wire_rate_bps(planner.plan), planner.estimator.state is not RateState.STARVED
         rtt = self.reports.clock.rtt
+        if planner.plan.paused and planner.estimator.draining:
+            self._tracks.replay.hold(now)  # where speech is too much the past is, too
         for bundle in self._tracks.replay.bundles(now, planner.event_allowance_bps, live_bps, anchors, answered=answered, rtt=rtt):
             self._ride(bundle, now, alone=False)
             out.append(self._seal(bundle, now))

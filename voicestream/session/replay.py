@@ -97,6 +97,10 @@ class Replay:
             self._next_at = now
         self._asked_at = now
 
+    def hold(self, now: float) -> None:
+        """Nothing leaves for a moment."""
+        self._next_at = now + DEAD_PATH_PAUSE
+
     @property
     def was_used(self) -> bool:
         """Whether anything was ever owed."""
