@@ -79,6 +79,11 @@ LOOKAHEAD: Final = 0.15
 USUAL_ANSWERS: Final = 0.06
 """Part of the wire bytes that answers take at most, as a rule; twice that with their echoes."""
 
+KEEP_LENGTH: Final = 0.1
+KEEP_FROM_BPS: Final = 40000
+"""Seconds of a drain in which frames keep their length, where the codec had so many bits before: on such a path most queues are gone in a
+moment, while a few long frames would have the far end's playout wait for them in the middle of a word."""
+
 UNCERTAIN_BPS: Final = 24000
 """Bits of the codec that are sent until it is known what one late datagram means."""
 
@@ -186,8 +191,8 @@ class Allocator:
     """
 
     __slots__ = (
-        "_config", "_floor_bps", "_least", "_length_at", "_low_since", "_memory", "_passing", "_raised_at", "_rtt",
-        "copies", "plan", "protection", "reason", "wanted_share",
+        "_config", "_floor_bps", "_least", "_length_at", "_low_since", "_memory", "_passing", "_passing_from", "_passing_since",
+        "_raised_at", "_rtt", "copies", "plan", "protection", "reason", "wanted_share",
     )  # fmt: skip
 
     def __init__(self, config: SessionConfig) -> None:
@@ -205,6 +210,7 @@ class Allocator:
         self._length_at = float("-inf")
         self._low_since: float | None = None
         self._passing = False
+        self._passing_since, self._passing_from = 0.0, 0
         self._protect(self._chosen(0.0, LOOKAHEAD))
 
     def protect(self, now: float, media_bps: float, *, loss: LossPattern, rtt: float | None, lookahead: float) -> bool:
@@ -285,13 +291,16 @@ class Allocator:
             overdue: What should have arrived has not: until it is known why, frames are as small as can be, but no longer.
             uncertain: All that is known of it is one datagram that came late: good speech is not given up for that.
         """
-        if overdue and not (uncertain and self.plan.bitrate_bps <= UNCERTAIN_BPS):
+        little = uncertain and self.plan.bitrate_bps <= UNCERTAIN_BPS and audio_bps < wire_rate_bps(self.plan)
+        if overdue and not little:
             least = self._config.rate.min_bitrate_bps
             if uncertain:
-                least = max(least, UNCERTAIN_BPS)
+                least = min(self.plan.bitrate_bps, max(least, UNCERTAIN_BPS))
             plan = dataclasses.replace(self.plan, bitrate_bps=least)
             changed, self.plan, self.reason = plan != self.plan, plan, "something is overdue"
             return changed
+        if passing and not self._passing:
+            self._passing_since, self._passing_from = now, self.plan.bitrate_bps
         if passing:
             self._least.clear()
             self._passing = True
@@ -321,6 +330,9 @@ class Allocator:
         wanted = _fitting(self._config, audio_bps, most, passing)
         headers = headers_bps(old.frame_ms, old.bundle)
         if wanted[1] * wanted[2] > old.frame_ms * old.bundle:
+            if passing and self._keeps_length(now):
+                least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
+                return dataclasses.replace(old, bitrate_bps=min(least, old.bitrate_bps)), "less rate for a moment"
             return self._with(*wanted), "too little for these frames"
         if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
             least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
@@ -337,6 +349,9 @@ class Allocator:
         if worth and not passing and now - self._raised_at >= RAISE_INTERVAL:
             return dataclasses.replace(old, bitrate_bps=bitrate), "more rate"
         return old, ""
+
+    def _keeps_length(self, now: float) -> bool:
+        return self._passing_from >= KEEP_FROM_BPS and now - self._passing_since < KEEP_LENGTH
 
     def _with(self, bitrate_bps: int, frame_ms: int, bundle: int) -> SendPlan:
         return dataclasses.replace(self.plan, bitrate_bps=bitrate_bps, frame_ms=frame_ms, bundle=bundle)

@@ -202,10 +202,23 @@ def test_what_a_draining_queue_leaves_is_forgotten_when_it_is_gone() -> None:
     allocator = Allocator(SessionConfig())
     allocator.update(0.0, 100_000)
     allocator.update(1.0, 18_000, passing=True)
+    allocator.update(1.2, 18_000, passing=True)
     assert (allocator.plan.frame_ms, allocator.plan.bundle) == (60, 1)
     allocator.update(1.4, 45_000)
     assert allocator.plan.frame_ms <= 40
     assert allocator.plan.bitrate_bps >= 20_000
+
+
+@pytest.mark.parametrize(("before_bps", "lengths"), [(100_000, [20, 20, 60]), (50_000, [60, 60, 60])])
+def test_in_a_queue_of_a_moment_good_speech_keeps_the_length_of_its_frames(before_bps: int, lengths: list[int]) -> None:
+    allocator = Allocator(SessionConfig(bitrate_bps=before_bps // 2))
+    allocator.update(0.0, before_bps)
+    found = []
+    for at in (1.0, 1.06, 1.12):
+        allocator.update(at, 18_000, passing=True)
+        found.append(allocator.plan.frame_ms)
+    assert found == lengths
+    assert allocator.plan.bitrate_bps <= 16_000
 
 
 def test_for_one_late_datagram_good_speech_is_not_given_up() -> None:
