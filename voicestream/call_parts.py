@@ -158,7 +158,7 @@ class CallParts:
     async def close(self, code: int, reason: str) -> None:
         """End the session and wait until it is over."""
         try:
-            if code == ErrorCode.NO_ERROR:
+            if code in (ErrorCode.NO_ERROR, ErrorCode.GOING_AWAY):
                 await self.events_taken()
         finally:
             self.close_now(code, reason)

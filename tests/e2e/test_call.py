@@ -18,6 +18,7 @@ import pytest
 
 import voicestream
 from voicestream.audio.speech import sample_speech
+from voicestream.session.link import Link
 
 RATE_HZ = 16000
 """Rate of most tests: a quarter of the work, and every path is the same."""
@@ -214,12 +215,12 @@ async def test_events_keep_type_order_and_place(serve: Serve) -> None:
     assert all(event.at == pytest.approx(0.1) for event in got)
 
 
-@pytest.mark.parametrize("closer", ["client", "handler"])
+@pytest.mark.parametrize("closer", ["client", "client that goes away", "handler"])
 async def test_events_that_were_sent_just_before_a_good_end_arrive(serve: Serve, closer: str) -> None:
     heard: list[object] = []
 
     async def say(call: voicestream.Call) -> None:
-        await call.send_event({"text": "x" * 30000})
+        await call.send_event({"text": "x" * 3000})
         for number in range(20):
             await call.send_event(number.to_bytes(2, "big"), ordered=number % 2 == 0)
 
@@ -229,19 +230,43 @@ async def test_events_that_were_sent_just_before_a_good_end_arrive(serve: Serve,
                 heard.append(event.data)
 
     async def handler(call: voicestream.Call) -> None:
-        await (listen(call) if closer == "client" else say(call))
+        await (say(call) if closer == "handler" else listen(call))
 
     async with serve(handler) as loopback:
         call = await loopback.connect()
-        if closer == "client":
+        if closer != "handler":
             await say(call)
-            await call.close()
+            await call.close(voicestream.ErrorCode.NO_ERROR if closer == "client" else voicestream.ErrorCode.GOING_AWAY)
             while loopback.server.calls:
                 await asyncio.sleep(0.01)
         else:
             await listen(call)
             await call.close()
     assert len(heard) == 21
+
+
+async def test_a_fault_of_ours_in_one_call_ends_that_call_and_no_other(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    faulty: set[object] = set()
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    send = Link.send
+
+    def sending(self: Link, now: float) -> list[bytes]:
+        if self in faulty:
+            raise RuntimeError("a fault")
+        return send(self, now)
+
+    monkeypatch.setattr(Link, "send", sending)
+    async with serve(echo) as loopback, loopback.connect() as other, loopback.connect() as call:
+        await call.send(tone(0.1, rate_hz=48000))
+        server = next(one for one in loopback.server.calls if one.session_id == call.session_id)
+        with server._parts.link.locked() as session:
+            faulty.add(session._link)
+        await asyncio.wait_for(call.wait_closed(), 10)
+        assert call.close_code == voicestream.ErrorCode.INTERNAL_ERROR
+        assert [str(one["exception"]) for one in reported][:1] == ["a fault"]
+        await other.send(tone(0.1, rate_hz=48000))
+        assert await other.finish() >= 0.1
 
 
 async def test_an_event_that_the_far_end_does_not_take_is_refused_at_once(serve: Serve) -> None:

@@ -198,16 +198,6 @@ class Connection(ConnectionView):
 
     # The application's side.
 
-    @property
-    def events_wait(self) -> bool:
-        """Whether the far end has not acknowledged all of the events that have left."""
-        return self._quic.events_wait
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether one of the two ends has closed the session on this connection, and nothing of it can be resumed."""
-        return self._closed is not None and not self._closed.may_resume
-
     def next_event(self) -> Event | None:
         """The session's next event. `Closed` comes once, also when it was the connection that failed."""
         if self._linger_until is None and not self._is_over:
@@ -239,6 +229,14 @@ class Connection(ConnectionView):
         if self.is_ready and not self._is_over:
             self.pump(now)
             self._linger_until = now
+
+    def break_off(self, now: float, code: int, reason: str) -> None:
+        """End both after a fault of ours: nothing more is asked of the session."""
+        self._is_over = True
+        self._closed = Closed(code=code, reason=reason, remote=False, may_resume=False)
+        self._waiting.append(self._closed)
+        self._quic.close_with(code, reason)
+        self.session.transport_closed(now, code, reason, remote=False)
 
     # A session that changes its connection.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from voicestream.events import Closed
 from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.early import EarlyGate
 from voicestream.quic.streams import SessionPort, StreamTable
@@ -44,6 +45,7 @@ class ConnectionView:
 
     session: SessionPort
     _built: list[tuple[bytes, Address]]
+    _closed: Closed | None
     _gate: EarlyGate
     _ignored: int
     _is_over: bool
@@ -52,6 +54,16 @@ class ConnectionView:
     _quic: VoiceQuic
     _resend: list[tuple[bytes, Address]]
     _streams: StreamTable
+
+    @property
+    def events_wait(self) -> bool:
+        """Whether the far end has not acknowledged all of the events that have left."""
+        return self._quic.events_wait
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether one of the two ends has closed the session on this connection, and nothing of it can be resumed."""
+        return self._closed is not None and not self._closed.may_resume
 
     @property
     def has_begun(self) -> bool:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
+from voicestream.codepoints import ErrorCode
 from voicestream.quic.connection import Connection
 from voicestream.quic.inbox import Inbox
 from voicestream.quic.values import Address
@@ -90,8 +91,7 @@ class SocketOwner(abc.ABC):
             connection = connections.popleft()
             if connection not in told:
                 self._tell(connection)
-            with self.lock:
-                self._transmit(connection, clock())
+            self._let_leave(connection, clock())
         self._set_timer()
         for connection in reversed(connections):
             self._woken.appendleft(connection)
@@ -144,9 +144,25 @@ class SocketOwner(abc.ABC):
         for connection in connections:
             self._tell(connection)
         for connection in connections:
-            with self.lock:
-                self._transmit(connection, max(clock(), now))
+            self._let_leave(connection, max(clock(), now))
         self._set_timer()
+
+    def _let_leave(self, connection: Connection, now: float) -> None:
+        """Send what a connection has to send. One that cannot say it, by a fault of ours, ends with that; the others go on."""
+        with self.lock:
+            if not self._does(self._transmit, connection, now):
+                self._does(connection.break_off, now, ErrorCode.INTERNAL_ERROR, "an internal error")
+                self._does(self._transmit, connection, now)
+                self._does(self._tell, connection)
+
+    def _does(self, action: Callable[..., object], *arguments: object) -> bool:
+        """Whether something could be done; what it raises is the loop's to report."""
+        try:
+            action(*arguments)
+        except Exception as exc:
+            self._loop.call_exception_handler({"message": "a fault in VoiceStream ends a connection", "exception": exc})
+            return False
+        return True
 
     def poll(self) -> None:
         """Take in what has come and the loop has not got to yet. From any thread; the loop's own looks at its sockets before all else.
@@ -191,8 +207,9 @@ class SocketOwner(abc.ABC):
         # A loop with a coarse clock may fire a little early; a timer that is due by its own reckoning must find itself due.
         if at - now < 0.002:
             now = max(now, at)
+        due: list[Connection] = []
         with self.lock:
-            due = self._fire(now)
+            self._does(lambda: due.extend(self._fire(now)))
         self._serve(due, now)
 
     def _call(self, callback: Callable[[T], None], argument: T) -> None:

@@ -37,6 +37,7 @@ class _Piece:
     deadline: float
     asked_at: float | None = None
     echoes: int = 0  # of the latest question
+    said_at: float = -math.inf  # it, or its latest echo
     closed: bool = False  # asked for, and too late to ask again
 
 
@@ -110,8 +111,7 @@ class MissingTracker:
         for piece in self._pieces:
             if piece.closed or now < self._ask_at(piece, rtt):
                 continue
-            # Each unit is played after the one before it: the end of a long piece may be in time when its beginning is not.
-            late = max(0, math.ceil((now + rtt + SAFETY - piece.deadline) * UNITS_PER_SECOND - 1e-6))
+            late = _late_units(piece, now, rtt)
             if late >= piece.units:
                 self.given_up += piece.asked_at is None
                 piece.closed = True  # the answer to an earlier question may still be under way
@@ -120,20 +120,24 @@ class MissingTracker:
                     piece.asked_at, piece.echoes = now, 0
                 else:
                     piece.echoes += 1
+                piece.said_at = now
                 asking.append((piece.first + late, piece.units - late))
         if asking:
-            asking += self._riding(now)
+            asking += self._riding(now, rtt)
         self._pieces = [piece for piece in self._pieces if not piece.closed or now < piece.deadline + piece.units / UNITS_PER_SECOND]
         self.asked += len(asking)
         return tuple(asking)
 
-    def _riding(self, now: float) -> list[tuple[int, int]]:
+    def _riding(self, now: float, rtt: float) -> list[tuple[int, int]]:
         """What was asked for a moment ago and may be asked for once more now that something else is: it costs three bytes."""
-        found = [piece for piece in self._pieces if not piece.closed and 0 < piece.echoes < self.echoes and piece.asked_at != now]
-        found = [piece for piece in found if piece.asked_at is not None and now - piece.asked_at > ECHO_AFTER + REORDER_PATIENCE]
-        for piece in found:
-            piece.echoes += 1
-        return [(piece.first, piece.units) for piece in found]
+        found: list[tuple[int, int]] = []
+        for piece in self._pieces:
+            echoed = not piece.closed and 0 < piece.echoes < self.echoes and piece.said_at < now
+            late = _late_units(piece, now, rtt)
+            if echoed and piece.asked_at is not None and now - piece.asked_at > ECHO_AFTER + REORDER_PATIENCE and late < piece.units:
+                piece.echoes, piece.said_at = piece.echoes + 1, now
+                found.append((piece.first + late, piece.units - late))
+        return found
 
     def next_timer(self, rtt: float) -> float | None:
         """When something will be due, or None."""
@@ -145,6 +149,11 @@ class MissingTracker:
         if piece.echoes >= self.echoes:
             return piece.asked_at + max(rtt, ECHO_AFTER) + ANSWER_SLACK
         return piece.asked_at + (LATER if piece.echoes else ECHO_AFTER)
+
+
+def _late_units(piece: _Piece, now: float, rtt: float) -> int:
+    """Units at its beginning whose answer would be late. Each is played after the one before it: the end of a long piece may be in time."""
+    return max(0, math.ceil((now + rtt + SAFETY - piece.deadline) * UNITS_PER_SECOND - 1e-6))
 
 
 def _rest(piece: _Piece, first: int) -> _Piece:

@@ -81,9 +81,9 @@ class OverdueWatch:
             self._before, self._quickest, self._turn_at = self._quickest, delay, now + WINDOW
         self._quickest = min(self._quickest, delay)
         if pts < self.asked_end and self._told and late < 1.0:
-            self.slack = max(self.slack, late + SLACK_RESERVE)  # it was asked for in vain
+            self.slack = max(self.slack, min(late + SLACK_RESERVE, MOST_SLACK + RISE))  # it was asked for in vain; more says no more
         over = late + SLACK_RESERVE > self.slack
-        self.slack = max(LEAST_SLACK, self.slack + (RISE if over else -RISE / RARELY))
+        self.slack = min(max(LEAST_SLACK, self.slack + (RISE if over else -RISE / RARELY)), MOST_SLACK + RISE)
         if end <= self._end:
             return
         self._end, self._units, self._told = end, units, 0

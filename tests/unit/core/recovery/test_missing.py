@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from voicestream.core.recovery.missing import ECHO_AFTER, MAX_PIECES, REORDER_PATIENCE, MissingTracker
 
 RTT = 0.04
@@ -81,3 +83,28 @@ def test_a_question_that_had_its_echo_rides_once_more_on_the_next_one_where_loss
     assert missing.due(1.012 + REORDER_PATIENCE, RTT) == ((108, 8), (100, 8))
     asked = [missing.due(1.014 + index / 1000, RTT) for index in range(1, 30)]
     assert [ranges for ranges in asked if ranges] == [((108, 8),), ((108, 8),)], "and not for ever"
+
+
+@pytest.mark.parametrize("pieces", [1, 20, MAX_PIECES])
+def test_a_timer_that_is_late_asks_for_each_piece_once_and_keeps_the_second_echo_for_later(pieces: int) -> None:
+    missing = MissingTracker()
+    missing.echoes = 2
+    for index in range(pieces):
+        missing.hole(100 + 16 * index, 8, 1.0, 1.15)
+    first = missing.due(1.0 + REORDER_PATIENCE, RTT)
+    echo = missing.due(1.0 + REORDER_PATIENCE + ECHO_AFTER + 0.004, RTT)
+    assert sorted(echo) == sorted(first), "named twice, more than fit into one question"
+    assert sorted(missing.due(1.0 + REORDER_PATIENCE + 0.021, RTT)) == sorted(first)
+
+
+def test_what_would_come_too_late_does_not_ride_along() -> None:
+    missing = MissingTracker()
+    missing.echoes = 2
+    missing.hole(100, 8, 1.0, 1.05)
+    missing.due(1.0 + REORDER_PATIENCE, RTT)
+    missing.due(1.0 + REORDER_PATIENCE + ECHO_AFTER, RTT)
+    at = 1.05 - RTT + 0.01
+    missing.hole(108, 8, at, 1.3)
+    asked = dict(missing.due(at + REORDER_PATIENCE, RTT))
+    assert 108 in asked
+    assert 100 not in asked
