@@ -14,7 +14,7 @@ from voicestream import call_files
 from voicestream.call_events import CallEvent, Events, encode_event
 from voicestream.call_facts import CallFacts
 from voicestream.call_frames import AudioBlock
-from voicestream.call_options import CallInfo
+from voicestream.call_options import CallInfo, as_seconds
 from voicestream.call_stats import CallStats, collect_stats
 from voicestream.client_moves import check_address
 from voicestream.codepoints import ErrorCode
@@ -112,7 +112,7 @@ class Call(CallFacts):
 
     @processed_through.setter
     def processed_through(self, value: float) -> None:
-        self._parts.context.processed_pts = round(value / SECONDS_PER_UNIT)
+        self._parts.context.processed_pts = round(as_seconds("processed_through", value) / SECONDS_PER_UNIT)
 
     # Talking
 
@@ -313,7 +313,7 @@ class Call(CallFacts):
             ValueError: It is longer than the far end takes, or JSON does not know one of its values.
         """
         kind, payload = encode_event(data)
-        pts = None if at is None else round(at * UNITS_PER_SECOND)
+        pts = None if at is None else round(as_seconds("at", at) * UNITS_PER_SECOND)
         return self._parts.send_event(kind, payload, ordered, pts)
 
     def events(self) -> AsyncIterator[CallEvent]:

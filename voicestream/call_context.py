@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from voicestream.config import UNITS_PER_SECOND
 from voicestream.store import MAX_CONTEXT
 
 __all__ = ["CallContext"]
@@ -50,6 +51,7 @@ class CallContext:
     @processed_pts.setter
     def processed_pts(self, value: int) -> None:
         if value < self._processed_pts:
-            raise ValueError(f"what has been processed stays so: {value} lies before {self._processed_pts}")
+            at, before = value / UNITS_PER_SECOND, self._processed_pts / UNITS_PER_SECOND
+            raise ValueError(f"what has been processed stays so: {at:g} s lies before {before:g} s")
         self._processed_pts = value
         self.on_change()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, SupportsFloat
 
 from voicestream.codepoints import CodecId
 from voicestream.config import AudioConfig, Limits, PlayoutConfig, RateConfig, SessionConfig, Track
 from voicestream.trace import Observer
 
-__all__ = ["CallInfo", "CallOptions", "as_bytes", "call_options"]
+__all__ = ["CallInfo", "CallOptions", "as_bytes", "as_seconds", "call_options"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,3 +117,19 @@ def call_options(
         metadata=as_bytes("metadata", metadata, 4096),
     )
     return CallOptions(audio=audio, session=session, observer=observer)
+
+
+def as_seconds(name: str, value: float, most: float = math.inf) -> float:
+    """A time of the media, or of a device.
+
+    Raises:
+        TypeError: No number.
+        ValueError: Below 0, above `most`, or not finite.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} must be a number of seconds, not {type(value).__name__}")
+    seconds = float(value)
+    if not (math.isfinite(seconds) and 0 <= seconds <= most):
+        bounds = "0 or more" if most == math.inf else f"0 to {most:g}"
+        raise ValueError(f"{name} must be {bounds} seconds, not {value}")
+    return seconds

@@ -54,6 +54,7 @@ class CallParts:
         "_began",
         "_ended",
         "_frames",
+        "_goodbye",
         "_reader",
         "attendant",
         "context",
@@ -74,6 +75,7 @@ class CallParts:
         limits = options.session.limits
         self._began = link.now()
         self._ended: float | None = None
+        self._goodbye: tuple[int, str] | None = None  # of a close that waits for events to arrive
         self.link = link
         self.ending = ending
         self.options = options
@@ -157,11 +159,18 @@ class CallParts:
 
     async def close(self, code: int, reason: str) -> None:
         """End the session and wait until it is over."""
-        try:
-            if code in (ErrorCode.NO_ERROR, ErrorCode.GOING_AWAY):
+        if not isinstance(code, int) or not isinstance(reason, str):
+            raise TypeError(f"code must be an int and reason a str, not {type(code).__name__} and {type(reason).__name__}")
+        if self._goodbye is not None:
+            code, reason = self._goodbye  # who closes once more waits no longer
+        elif code in (ErrorCode.NO_ERROR, ErrorCode.GOING_AWAY):
+            self._goodbye = (code, reason)
+            try:
                 await self.events_taken()
-        finally:
-            self.close_now(code, reason)
+            except asyncio.CancelledError:
+                self.close_now(code, reason)
+                raise
+        self.close_now(code, reason)
         await self.link.wait_closed()
         if self.attendant is not None and not self.attendant.done():
             await asyncio.wait([self.attendant])

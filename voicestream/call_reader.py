@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicestream.call_link import CallLink
+from voicestream.call_options import as_seconds
 from voicestream.call_state import Ending
 from voicestream.config import AudioConfig, PlayoutConfig, Track
 from voicestream.errors import StateError
@@ -105,8 +106,7 @@ class CallReader:
 
     @device_latency.setter
     def device_latency(self, seconds: float) -> None:
-        if not 0 <= seconds <= MAX_DEVICE_LATENCY_S:
-            raise ValueError(f"device_latency must be 0 to {MAX_DEVICE_LATENCY_S:g} s, not {seconds}")
+        seconds = as_seconds("device_latency", seconds, MAX_DEVICE_LATENCY_S)
         with self._link.locked() as session:
             self._device_latency = seconds
             if self._player is not None:

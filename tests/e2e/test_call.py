@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import voicestream
+from voicestream import call_parts
 from voicestream.audio.speech import sample_speech
+from voicestream.call_link import CallLink
 from voicestream.session.link import Link
 
 RATE_HZ = 16000
@@ -269,6 +271,18 @@ async def test_a_fault_of_ours_in_one_call_ends_that_call_and_no_other(serve: Se
         assert await other.finish() >= 0.1
 
 
+async def test_who_closes_twice_waits_no_longer_and_the_first_end_counts(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CallLink, "events_wait", property(lambda self: not self.is_over))
+    monkeypatch.setattr(call_parts, "EVENTS_LINGER_S", 60.0)
+    async with serve(sit) as loopback:
+        call = await loopback.connect()
+        first = asyncio.create_task(call.close(reason="enough"))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(call.close(voicestream.ErrorCode.INTERNAL_ERROR, "no"), 10)
+        await asyncio.wait_for(first, 10)
+        assert (call.close_code, call.close_reason) == (voicestream.ErrorCode.NO_ERROR, "enough")
+
+
 async def test_an_event_that_the_far_end_does_not_take_is_refused_at_once(serve: Serve) -> None:
     async with serve(sit, limits=voicestream.Limits(max_event_size=2048)) as loopback, loopback.connect() as call:
         with pytest.raises(ValueError, match="2048"):
@@ -469,6 +483,15 @@ async def test_misuse_is_named(serve: Serve) -> None:
             call.frames(block_ms=1)
         with pytest.raises(voicestream.StateError, match="no track 2"):
             call.frames(track=2)
+        for at in (-1.0, float("nan")):
+            with pytest.raises(ValueError, match="at must be 0 or more seconds"):
+                await call.send_event("x", at=at)
+        with pytest.raises(TypeError, match="processed_through must be a number of seconds, not str"):
+            call.processed_through = "x"  # type: ignore[assignment]
+        with pytest.raises(ValueError, match="device_latency must be 0 to 2 seconds"):
+            call.device_latency = 3
+        with pytest.raises(TypeError, match="code must be an int and reason a str"):
+            await call.close(0, 5)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="dict, list, str or bytes"):
             await call.send_event(5)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"multiple of 2\.5"):
