@@ -22,6 +22,9 @@ CATCH_UP_PATIENCE: Final = 2.0
 """Seconds that it waits for the rest, from each piece on that comes: the oldest come first, so what comes after a gap does not fill it,
 unless it was lost, and the report that tells of that: it is sent again after half a second and two round trips then."""
 
+BARREN_PATIENCE: Final = 0.8
+"""The same where nothing came for the gap before either: after a long break much is kept no more, a gap here and there among what came."""
+
 MAX_KEPT: Final = 1000
 """Frames kept while nobody listens."""
 
@@ -96,6 +99,7 @@ class Delivery:
         "_finish_pts",
         "_from_pts",
         "_heard_at",
+        "_is_barren",
         "_kept",
         "_kept_units",
         "_missed_to",
@@ -122,6 +126,7 @@ class Delivery:
         self._patience: float | None = None
         self._heard_at = 0.0
         self._step = FIRST_PATIENCE
+        self._is_barren = False
         self._missed_to: int | None = 0
 
     @property
@@ -194,6 +199,7 @@ class Delivery:
         if to_pts is None or self._patience is None:
             self._step = CATCH_UP_PATIENCE if to_pts is None else FIRST_PATIENCE
             self._patience = FIRST_PATIENCE
+            self._is_barren = False
         else:
             # It broke again while the oldest was on its way, which still comes first.
             self._patience = max(self._patience, self._step)
@@ -231,10 +237,10 @@ class Delivery:
                 self.ordered.release_gap()
             return
         if kind is SourceKind.RETRANSMISSION and pts is not None and self.ordered.narrows_gap(pts):
-            patience = self._step
+            patience, self._is_barren = self._step, False
         elif patience <= 0:
             self.ordered.release_gap()
-            patience = self._step
+            patience, self._is_barren = BARREN_PATIENCE if self._is_barren else self._step, True
         self._patience = patience
         self._hold(now)
 
