@@ -17,6 +17,9 @@ SLACK_RESERVE: Final = 0.002
 MOST_SLACK: Final = 0.016
 """Where frames come so irregularly, what comes after a loss tells of it as soon."""
 
+PUT_OFF: Final = 0.026
+"""It gets no longer than that: a stall, or a link that has become narrow, puts questions by the clock off for 20 s."""
+
 RISE: Final = 0.0005
 """Seconds by which the slack grows with a frame that comes later; by one part in `RARELY` of that it shrinks with one that does not."""
 
@@ -81,9 +84,9 @@ class OverdueWatch:
             self._before, self._quickest, self._turn_at = self._quickest, delay, now + WINDOW
         self._quickest = min(self._quickest, delay)
         if pts < self.asked_end and self._told and late < 1.0:
-            self.slack = max(self.slack, min(late + SLACK_RESERVE, MOST_SLACK + RISE))  # it was asked for in vain; more says no more
+            self.slack = max(self.slack, min(late + SLACK_RESERVE, PUT_OFF))  # it was asked for in vain
         over = late + SLACK_RESERVE > self.slack
-        self.slack = min(max(LEAST_SLACK, self.slack + (RISE if over else -RISE / RARELY)), MOST_SLACK + RISE)
+        self.slack = min(max(LEAST_SLACK, self.slack + (RISE if over else -RISE / RARELY)), PUT_OFF)
         if end <= self._end:
             return
         self._end, self._units, self._told = end, units, 0

@@ -97,13 +97,14 @@ def test_a_talkspurt_in_a_new_relation_to_time_begins_anew() -> None:
     assert timer == pytest.approx(9.1 + watch.slack)
 
 
-def test_after_one_stall_losses_are_soon_known_by_the_clock_again() -> None:
+def test_a_stall_puts_questions_by_the_clock_off_for_20_seconds() -> None:
     watch, at = expecting()
     timer = watch.next_timer()
     assert timer is not None
     watch.due(timer)
     watch.came(50 * FRAME, FRAME, at + 0.8, talkspurt_start=False, talkspurt_end=False)
     assert not watch.is_of_use
-    for index in range(51, 300):
-        watch.came(index * FRAME, FRAME, PATH + (index + 1) * 0.02, talkspurt_start=False, talkspurt_end=False)
+    feed(watch, 51, 900)
+    assert not watch.is_of_use
+    feed(watch, 951, 200)
     assert watch.is_of_use
