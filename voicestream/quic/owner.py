@@ -150,10 +150,11 @@ class SocketOwner(abc.ABC):
     def _let_leave(self, connection: Connection, now: float) -> None:
         """Send what a connection has to send. One that cannot say it, by a fault of ours, ends with that; the others go on."""
         with self.lock:
-            if not self._does(self._transmit, connection, now):
-                self._does(connection.break_off, now, ErrorCode.INTERNAL_ERROR, "an internal error")
-                self._does(self._transmit, connection, now)
-                self._does(self._tell, connection)
+            if self._does(self._transmit, connection, now):
+                return
+            self._does(connection.break_off, now, ErrorCode.INTERNAL_ERROR, "an internal error")
+            self._does(self._transmit, connection, now)
+        self._tell(connection)
 
     def _does(self, action: Callable[..., object], *arguments: object) -> bool:
         """Whether something could be done; what it raises is the loop's to report."""
