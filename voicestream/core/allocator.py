@@ -299,9 +299,9 @@ class Allocator:
             plan = dataclasses.replace(self.plan, bitrate_bps=least)
             changed, self.plan, self.reason = plan != self.plan, plan, "something is overdue"
             return changed
-        if passing and not self._passing:
-            self._passing_since, self._passing_from = now, self.plan.bitrate_bps
         if passing:
+            if not self._passing:
+                self._passing_since, self._passing_from = now, self.plan.bitrate_bps
             self._least.clear()
             self._passing = True
         else:
@@ -329,13 +329,12 @@ class Allocator:
                 return self._with(*after), "the queue is gone"
         wanted = _fitting(self._config, audio_bps, most, passing)
         headers = headers_bps(old.frame_ms, old.bundle)
+        least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
         if wanted[1] * wanted[2] > old.frame_ms * old.bundle:
             if passing and self._keeps_length(now):
-                least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
                 return dataclasses.replace(old, bitrate_bps=min(least, old.bitrate_bps)), "less rate for a moment"
             return self._with(*wanted), "too little for these frames"
         if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
-            least = max(self._config.rate.min_bitrate_bps, int(audio_bps - headers))
             return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
         lasting = self._least.value or audio_bps
         if not passing and now - self._length_at >= SHORTEN_INTERVAL and old.frame_ms * old.bundle > self._config.frame_ms:

@@ -216,8 +216,7 @@ class Missed:
             into.missing.hole(first, end - first, now, now + patience)
             return
         given_up = into.missing.given_up
-        if first < into.overdue.asked_end:
-            first = min(end, into.overdue.asked_end)
+        first = max(first, into.overdue.asked_end)
         if first >= end:
             return
         first = max(first, end - MAX_HOLE_UNITS)

@@ -26,6 +26,7 @@ from voicestream.quic.connection_ids import ConnectionIds, random_ids
 from voicestream.quic.endpoint import Connection
 from voicestream.testing import LinkProfile, NetworkProfile
 from voicestream.testing.endpoint_sim import EndpointWorld
+from voicestream.testing.side import CallSide
 
 SERVER = ("192.0.2.1", 4433)
 
@@ -435,6 +436,14 @@ def test_aioquic_ends_an_idle_connection_with_the_words_we_know(make_world: Any)
     assert all(not isinstance(event, events.StreamDataReceived) for event in quic_of(endpoint.connection).drain_events())
 
 
+def lossy(seed: int, loss: float) -> tuple[EndpointWorld, CallSide, CallSide]:
+    """A call over a path that loses so much each way, with its client and its server."""
+    world = EndpointWorld(seed=seed)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=loss)))
+    world.open()
+    return world, client, world.server.sides[0]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_where_nothing_is_to_be_said_aioquic_finds_nothing_either(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     asked = {True: 0, False: 0}
@@ -450,10 +459,7 @@ def test_where_nothing_is_to_be_said_aioquic_finds_nothing_either(monkeypatch: p
         return quiet
 
     monkeypatch.setattr(VoiceQuic, "_is_quiet", checked)
-    world = EndpointWorld(seed=seed)
-    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=0.05 * seed)))
-    world.open()
-    server = world.server.sides[0]
+    world, client, server = lossy(seed, 0.05 * seed)
     for side in (client, server):
         side.listen()
         side.speak()
@@ -492,10 +498,7 @@ def test_the_timer_of_a_confirmed_connection_is_aioquics(monkeypatch: pytest.Mon
         return found
 
     monkeypatch.setattr(VoiceQuic, "get_timer", checked)
-    world = EndpointWorld(seed=seed)
-    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20, loss=0.1 * seed)))
-    world.open()
-    server = world.server.sides[0]
+    world, client, server = lossy(seed, 0.1 * seed)
     for side in (client, server):
         side.speak(pattern=((0.5, 0.5),))
     client.session.send_event(b"a" * 3000, world.sim.now, kind=EventKind.TEXT)

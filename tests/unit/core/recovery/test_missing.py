@@ -9,6 +9,16 @@ from voicestream.core.recovery.missing import ECHO_AFTER, MAX_PIECES, REORDER_PA
 RTT = 0.04
 
 
+def echoed(deadline: float) -> MissingTracker:
+    """Where questions are asked three times, one that has been asked twice: for 8 units from pts 100 on, at time 1."""
+    missing = MissingTracker()
+    missing.echoes = 2
+    missing.hole(100, 8, 1.0, deadline)
+    missing.due(1.0 + REORDER_PATIENCE, RTT)
+    missing.due(1.0 + REORDER_PATIENCE + ECHO_AFTER, RTT)
+    return missing
+
+
 def test_a_hole_is_asked_for_after_a_moment_in_which_a_reordered_frame_may_come() -> None:
     missing = MissingTracker()
     missing.hole(100, 8, 1.0, 1.13)
@@ -74,11 +84,7 @@ def test_a_clear_ends_the_search_and_the_pieces_are_bounded() -> None:
 
 
 def test_a_question_that_had_its_echo_rides_once_more_on_the_next_one_where_losses_are_usual() -> None:
-    missing = MissingTracker()
-    missing.echoes = 2
-    missing.hole(100, 8, 1.0, 1.15)
-    missing.due(1.0 + REORDER_PATIENCE, RTT)
-    missing.due(1.0 + REORDER_PATIENCE + ECHO_AFTER, RTT)
+    missing = echoed(1.15)
     missing.hole(108, 8, 1.012, 1.17)
     assert missing.due(1.012 + REORDER_PATIENCE, RTT) == ((108, 8), (100, 8))
     asked = [missing.due(1.014 + index / 1000, RTT) for index in range(1, 30)]
@@ -98,11 +104,7 @@ def test_a_timer_that_is_late_asks_for_each_piece_once_and_keeps_the_second_echo
 
 
 def test_what_would_come_too_late_does_not_ride_along() -> None:
-    missing = MissingTracker()
-    missing.echoes = 2
-    missing.hole(100, 8, 1.0, 1.05)
-    missing.due(1.0 + REORDER_PATIENCE, RTT)
-    missing.due(1.0 + REORDER_PATIENCE + ECHO_AFTER, RTT)
+    missing = echoed(1.05)
     at = 1.05 - RTT + 0.01
     missing.hole(108, 8, at, 1.3)
     asked = dict(missing.due(at + REORDER_PATIENCE, RTT))
