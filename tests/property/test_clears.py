@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from voicestream.testing.profile import LinkProfile
@@ -85,6 +85,7 @@ class Talk:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(links, steps, st.integers(0, 2**16), st.booleans())
+@example(LinkProfile(delay_ms=100.0, loss=0.3), [("listener", 85), ("talker", 1), ("listener", 0)], 522, True)
 def test_two_sides_that_clear_at_random_agree_in_the_end(link: LinkProfile, moves: list[tuple[str, int]], seed: int, ahead: bool) -> None:
     talk = Talk(link, seed, ahead)
     talk.watch(0.5)

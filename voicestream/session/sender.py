@@ -177,13 +177,11 @@ class Sender:
         return True
 
     def on_cleared(self, cleared: wire.Cleared, now: float) -> None:
-        """It has done a clear. VS-8.2-4"""
+        """It has done a clear, though perhaps one of its own that ends sooner: ours is repeated until it is known to be there. VS-8.2-4"""
         heard = min(cleared.heard_pts, self.clears.to_pts)
         for number in self.clears.done(cleared.number):
             self._hub.record(now, "clear:confirmed", track=self.track.track_id, number=number, heard_pts=heard)
             self._hub.events.put(Cleared(track=self.track.track_id, number=number, heard_pts=heard))
-        if self.clears.confirmed == self.clears.number:
-            self._hub.outgoing.repeats.withdraw(self._clear_key)
 
     def on_progress(self, progress: wire.Progress, now: float) -> None:
         """It has played so far. Repeats and old ones change nothing. VS-4.9-1, VS-8.3-3, VS-8.4-3"""
