@@ -1,5 +1,5 @@
-"""Every private attribute of aioquic that we touch, here and in `compat_windows` only. A test reads them out of both files and holds
-them against the installed version, so a new aioquic fails there with a name and not in a call.
+"""Every private attribute of aioquic that we touch, here, in `compat_packets` and in `compat_windows` only. A test reads them out of these
+files and holds them against the installed version, so a new aioquic fails there with a name and not in a call.
 
 What `VoiceQuic` changes in a `QuicConnection`:
 
@@ -37,15 +37,13 @@ from aioquic.quic.packet import (
 from aioquic.tls import Epoch
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from voicestream.quic.compat_windows import NoPacer, WindowedQuic
+from voicestream.quic.compat_packets import MAX_ACK_DELAY, PacketQuic
+from voicestream.quic.compat_windows import NoPacer
 from voicestream.quic.congestion import VoiceCongestion
 from voicestream.quic.connection_ids import ConnectionIds
 from voicestream.quic.values import Address, QuicEnd, TicketDesk, Windows
 
 __all__ = ["VoiceQuic"]
-
-MAX_ACK_DELAY: Final = 0.100
-"""Seconds; the max_ack_delay transport parameter, from the first packet on (VS-9.1-5)."""
 
 ACK_DELAY: Final = 0.025
 """Seconds after which an ACK of what may be retransmitted leaves."""
@@ -80,7 +78,7 @@ class _StrayPacketError(Exception):
     """The first packet of a client does not begin a handshake."""
 
 
-class VoiceQuic(WindowedQuic):
+class VoiceQuic(PacketQuic):
     """A QUIC connection for live audio.
 
     Attributes:
@@ -331,7 +329,7 @@ class VoiceQuic(WindowedQuic):
         self.close(code, QuicFrameType.PADDING if transport else None, text)
 
     def let_go(self) -> None:
-        """See `WindowedQuic.let_go`."""
+        """See `PacketQuic.let_go`."""
         super().let_go()
         self.congestion.let_go()
         self._loss._send_probe = lambda: None

@@ -212,11 +212,16 @@ class WindowedQuic(QuicConnection):
         Most packets that come find nothing to be said: the answer's ACK waits for a datagram. What aioquic may write after the
         handshake is asked for here in its own order; where in doubt, there is something.
         """
-        space, handshake = self._after_handshake
-        path, ack_at = self._network_paths[0], space.ack_at
-        if self._datagrams_pending or (ack_at is not None and ack_at <= now) or self._close_pending:
+        ack_at = self._after_handshake[0].ack_at
+        if self._datagrams_pending or (ack_at is not None and ack_at <= now):
             return False
-        if self._ping_pending or self._probe_pending or self._handshake_done_pending or self._retire_connection_ids:
+        return self._says_nothing_else()
+
+    def _says_nothing_else(self) -> bool:
+        """Whether nothing but datagrams and ACKs may leave; only once the handshake is confirmed."""
+        _, handshake = self._after_handshake
+        path = self._network_paths[0]
+        if self._close_pending or self._probe_pending or self._handshake_done_pending or self._retire_connection_ids:
             return False
         if len(self._network_paths) > 1 or not path.is_validated or path.remote_challenges or self._remote_preferred_address is not None:
             return False

@@ -12,15 +12,18 @@ from typing import Any
 import aioquic
 import pytest
 from aioquic._buffer import Buffer
+from aioquic._crypto import HeaderProtection
 from aioquic.quic import events
 from aioquic.quic.connection import QuicConnection
+from aioquic.quic.crypto import CryptoPair
 from aioquic.quic.packet import QuicErrorCode, pull_quic_transport_parameters
 from aioquic.quic.recovery import QuicPacketPacer
 from aioquic.quic.stream import QuicStream
 
 from voicestream.codepoints import EventKind
-from voicestream.quic import compat, compat_windows
+from voicestream.quic import compat, compat_packets, compat_windows
 from voicestream.quic.compat import VoiceQuic
+from voicestream.quic.compat_packets import PacketQuic, _ack, _frames, _number
 from voicestream.quic.compat_windows import NoPacer, WindowedQuic
 from voicestream.quic.connection_ids import ConnectionIds, random_ids
 from voicestream.quic.endpoint import Connection
@@ -38,11 +41,11 @@ def quic_of(connection: Connection) -> VoiceQuic:
 def private_names() -> list[tuple[str, str]]:
     """Every private attribute in compat.py that is not its own, with the expression that it is read from."""
     found: set[tuple[str, str]] = set()
-    for module in (compat, compat_windows):
+    for module in (compat, compat_packets, compat_windows):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith(("__", "_voice")):
                 found.add((ast.unparse(node.value), node.attr))
-    own = {name for owner in (VoiceQuic, WindowedQuic) for name in vars(owner) if not hasattr(QuicConnection, name)}
+    own = {name for owner in (VoiceQuic, PacketQuic, WindowedQuic) for name in vars(owner) if not hasattr(QuicConnection, name)}
     return sorted((owner, name) for owner, name in found if name not in own)
 
 
@@ -57,6 +60,8 @@ def test_the_installed_aioquic_has_the_private_attribute(world: Any, owner: str,
         "self._loss": quic._loss,
         "stream.sender": QuicStream(stream_id=0).sender,
         "context": quic.tls,
+        "keys": CryptoPair(),
+        "keys.hp": HeaderProtection(b"aes-128-ecb", bytes(16)),
     }
     assert owner in objects, f"compat.py reaches into {owner}.{name}: teach this test what that is"
     assert hasattr(objects[owner], name), f"aioquic {aioquic.__version__} has no {owner}.{name} any more; compat.py needs a look"
@@ -377,14 +382,15 @@ def test_an_exception_while_sending_ends_the_connection_and_does_not_escape(worl
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(quic_of(server_side), "_write_application", broken)
+    for name in ("_write_application", "_pack"):
+        monkeypatch.setattr(quic_of(server_side), name, broken)
     server_side.session.out_datagrams.append(b"x")
     world.run(1)
     assert server_side.is_terminated
     assert endpoint.connection.is_terminated
     endpoint, server_side = world.connect()
     quic = quic_of(server_side)
-    monkeypatch.setattr(quic, "_write_application", broken)
+    monkeypatch.setattr(quic, "_pack", broken)
     monkeypatch.setattr(quic, "_write_connection_close_frame", broken)
     server_side.session.out_datagrams.append(b"x")
     world.run(1)
@@ -507,3 +513,77 @@ def test_the_timer_of_a_confirmed_connection_is_aioquics(monkeypatch: pytest.Mon
     client.move()
     world.run(2.0)
     assert asked > 500
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        NetworkProfile.both(LinkProfile(delay_ms=20)),
+        NetworkProfile.both(LinkProfile(delay_ms=30, jitter_ms=20, reorder=True, duplicate=0.05, loss=0.05)),
+        NetworkProfile.both(LinkProfile(delay_ms=30, outages=((6.0, 1.0),)), rebind=(4.0,)),
+    ],
+    ids=["clean", "reordered", "moving"],
+)
+def test_a_call_is_the_same_packet_for_packet_without_the_shorter_ways(path: NetworkProfile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def call() -> tuple[str, list[object], list[object]]:
+        sent.append(0)
+        world = EndpointWorld(seed=11)
+        client = world.client(path)
+        world.open()
+        sides = [client, world.server.sides[0]]
+        for side in sides:
+            side.listen()
+            side.speak()
+        world.run(9)
+        return world.digest(), [side.connection.stats() for side in sides], [side.session.stats(world.sim.now) for side in sides]
+
+    sent: list[int] = []
+    plain = PacketQuic._pack
+
+    def counted(self: PacketQuic, *args: Any) -> Any:
+        packet = plain(self, *args)
+        sent[-1] += packet is not None
+        return packet
+
+    monkeypatch.setattr(PacketQuic, "_pack", counted)
+    quick = call()
+    monkeypatch.setattr(PacketQuic, "_one_rtt_keys", lambda self: None)
+    slow = call()
+    assert quick == slow
+    assert sent[0] > 500, "nothing went the shorter way"
+    assert sent[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("payload", "found"),
+    [
+        (b"\x31\x03abc", [b"abc"]),
+        (b"\x31\x40\x03abc\x00\x00", [b"abc"]),
+        (b"\x30abc", [b"abc"]),
+        (b"\x00\x31\x01a\x31\x02bc", [b"a", b"bc"]),
+        (b"\x31\x04abc", None),
+        (b"\x31\x80\x00\x00\x01a", None),
+        (b"\x31", None),
+        (b"\x31\x41", None),
+        (b"", None),
+        (b"\x00\x00", None),
+        (b"\x01\x30abc", None),
+        (b"\x02\x05", None),
+        (b"\x02\x00\x00\x00\x05", None),
+        (b"\x30" + bytes(20), None),
+    ],
+)
+def test_only_datagrams_and_acks_are_taken_the_shorter_way(payload: bytes, found: list[bytes] | None) -> None:
+    taken = _frames(payload, 20)
+    assert (None if taken is None else taken[1]) == found
+
+
+@pytest.mark.parametrize("value", [0, 63, 64, 16383, 16384, 2**30 - 1, 2**30, 2**62 - 1])
+def test_numbers_are_written_as_aioquic_writes_them(value: int) -> None:
+    buffer = Buffer(capacity=8)
+    buffer.push_uint_var(value)
+    assert _number(value) == buffer.data
+    taken = _frames(_ack(range(value, value + 1), 7), 20)
+    assert taken is not None
+    assert taken[0] is not None
+    assert (list(taken[0][0]), taken[0][1]) == ([range(value, value + 1)], 7)
