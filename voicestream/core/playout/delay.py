@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from voicestream.core.playout.histogram import DelayHistogram
 from voicestream.core.playout.peaks import Peaks
-from voicestream.core.playout.sliding import SlidingMin
+from voicestream.core.playout.sliding import Expected, SlidingMin
 
 __all__ = ["DelayEstimator"]
 
@@ -20,6 +20,9 @@ PEAK_UNITS = 4200.0
 REPAIR_PEAK_UNITS = 4800.0
 """The target never exceeds the largest delay of the last 8 s of active time that counts, see `Peaks`, or that of a repaired frame of
 the last 12 s: it is released when its reason has gone."""
+
+SETTLE_UNITS = 1200.0
+"""For so long the largest of what was expected of repairs holds, and then what was said last (3 s)."""
 
 REPAIR_FACTOR = 2.5
 """What a frame that came as a repair weighs: for each there may be others that nothing brought."""
@@ -98,8 +101,8 @@ class DelayEstimator:
         self._next_update = 0.0
         self._spread = 0.0
         self.is_measured = False
-        self._expected = SlidingMin(REPAIR_PEAK_UNITS)
-        self._at_once = SlidingMin(REPAIR_PEAK_UNITS)
+        self._expected = Expected(REPAIR_PEAK_UNITS, SETTLE_UNITS)
+        self._at_once = Expected(REPAIR_PEAK_UNITS, SETTLE_UNITS)
         self._settle_target()
 
     @property
@@ -110,10 +113,9 @@ class DelayEstimator:
     def _settle_target(self) -> None:
         """What follows from the spread that was measured, and from what is left of the delay supposed in the beginning."""
         ceiling = float(self.ceiling)
-        for expected in (self._expected, self._at_once):
-            expected.expire(self._position)
-        later, at_once = -(self._expected.value or 0.0), -(self._at_once.value or 0.0)
+        later, at_once = self._expected.at(self._position) or 0.0, self._at_once.at(self._position) or 0.0
         supposed = self._start * (1.0 - max(0.0, self._observed - self._holds) / (2 * START_UNITS))
+        self._answers = min(ceiling, at_once)
         self.spread = min(ceiling, max(self._spread, supposed, at_once))
         self.worth_waiting = self.spread if at_once > 0 else min(ceiling, supposed)
         self.needed = min(ceiling, max(self._spread, supposed - START_TOLERANCE_UNITS, later - EXPECTED_TOLERANCE_UNITS))
@@ -138,9 +140,9 @@ class DelayEstimator:
             wait: Units.
             at_once: The next gap is worth it already.
         """
-        self._expected.push(self._position, -wait)
+        self._expected.push(self._position, wait)
         if at_once:
-            self._at_once.push(self._position, -wait)
+            self._at_once.push(self._position, wait)
         self._settle_target()
 
     def observe(self, end_pts: int, units: int, arrival: float, send_time: float | None, *, talkspurt_start: bool, repaired: bool) -> float:
@@ -201,12 +203,13 @@ class DelayEstimator:
     def cost(self) -> Callable[[float], float] | None:
         """What delay and late frames cost at a slack, in units, for choosing among the steps that a device allows.
 
-        None while the delay supposed in the beginning holds: too little is known.
+        None while the delay supposed in the beginning holds: too little is known. What is less than repairs take that come when they are
+        asked for costs too much.
         """
-        return self._cost if self._histogram.is_known and self.spread <= self._spread else None
+        return self._cost if self._histogram.is_known and self.spread <= max(self._spread, self._answers) else None
 
     def _cost(self, slack: float) -> float:
-        return self._histogram.cost(max(0, min(int(slack), self.ceiling)))
+        return math.inf if slack < self._answers else self._histogram.cost(max(0, min(int(slack), self.ceiling)))
 
     def late_events(self, slack: float) -> int:
         """How many times within the last two seconds frames came more than `slack` behind the quickest; neighbours count once."""
@@ -234,7 +237,7 @@ class DelayEstimator:
         latest, repair_peak = 0.0, -(self._repair_peak.value or 0.0)
         if base is not None:
             ceiling = self.ceiling
-            most = -(self._expected.value or -math.inf)
+            most = self._expected.at(self._position) or math.inf
             take, ceil = recent.append, math.ceil
             for sample in self._samples:
                 before, weight = sample.quickest_before, float(sample.units)
@@ -284,8 +287,9 @@ class DelayEstimator:
             self._settle(sample.position, behind, sample.units, sample.repaired)
 
     def _settle(self, position: float, behind: float, units: int, repaired: bool) -> None:
-        if repaired and self._expected.value is not None:
-            behind = min(behind, -self._expected.value)
+        if repaired:
+            expected = self._expected.at(self._position)
+            behind = behind if expected is None else min(behind, expected)
         self._histogram.add(behind, units * (REPAIR_FACTOR if repaired else 1.0))
         if repaired:
             self._repair_peak.push(position, -behind)

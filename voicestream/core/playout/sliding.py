@@ -1,10 +1,10 @@
-"""The least value of late."""
+"""The least value of late, and what is expected by it."""
 
 from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["SlidingMin"]
+__all__ = ["Expected", "SlidingMin"]
 
 
 class SlidingMin:
@@ -52,3 +52,33 @@ class SlidingMin:
     def value(self) -> float | None:
         """The least; None without any."""
         return self._items[0][1] if self._items else None
+
+
+class Expected:
+    """What was said last holds for long; what was said of late and was more holds for a while.
+
+    Args:
+        holds: How far the position moves until nothing is expected any more.
+        settles: How far it moves until less than before is expected.
+    """
+
+    __slots__ = ("_holds", "_least", "_said", "_said_at", "_settles")
+
+    def __init__(self, holds: float, settles: float) -> None:
+        self._holds = holds
+        self._settles = settles
+        self._least = SlidingMin(settles)
+        self._said_at = float("-inf")
+        self._said = 0.0
+
+    def push(self, position: float, value: float) -> None:
+        """Expect `value`, at `position`."""
+        self._least.push(position, -value)
+        self._said_at, self._said = position, value
+
+    def at(self, position: float) -> float | None:
+        """What is expected at `position`; None when it is too long since anything was said."""
+        if position - self._said_at > self._holds:
+            return None
+        least = self._least.since(position - self._settles)
+        return self._said if least is None else -least

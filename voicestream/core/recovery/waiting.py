@@ -17,6 +17,12 @@ ANSWER: Final = 0.008
 PER_LOSS: Final = 0.3
 """Seconds more for each part lost (3 ms for each per cent): what is lost twice comes with the answer's echo, or out of a repair."""
 
+LATE_PRICE: Final = 10.0
+"""Seconds of delay that one is willing to add to save everything from being late: 100 ms for each per cent of the frames."""
+
+UNANSWERED: Final = 0.08
+"""Part of what is asked for by the clock that takes as long as if it had been missed by the next frame, beside what gets lost twice."""
+
 MOST_LOSS: Final = 0.09
 RESERVE: Final = 0.01
 """Seconds of the lookahead that are left for what comes a little later."""
@@ -24,7 +30,11 @@ RESERVE: Final = 0.01
 FAR_REPAIRS: Final = 1.2
 FAR_PER_LOSS: Final = 50.0
 """Where no answer comes in time, so many repairs are waited for, and for each part lost so many frames more, since then several must
-come and some do not: what is late by then is one frame in a thousand or two."""
+come and some do not."""
+
+FAR_FRAMES: Final = 4.0
+"""But no more frames than that: it is what one begins with there. Beyond, what lengthening the delay in the middle of the talk makes heard
+is as much as the few frames that it saves."""
 
 USUAL_REPAIRS: Final = 0.5
 """Repairs for each frame in the beginning, as long as none was seen."""
@@ -142,11 +152,16 @@ def waiting_for(
     if frame + rtt + ANSWER <= most:
         # Of bursts many are longer than the mean: their standard deviation, were their lengths geometric, is waited for as well.
         longer = burst + math.sqrt(burst * (burst - 1)) if burst >= BURSTS else burst
-        if overdue is not None:
+        if overdue is not None and burst >= BURSTS:
             # The answer may be lost in the same burst; what rides on the next frame comes a frame later.
-            again = max(PER_LOSS * loss, frame if burst >= BURSTS else 0.0)
-            end = longer * frame + BEHIND_BURST if burst >= BURSTS else 0.0
+            again, end = max(PER_LOSS * loss, frame), longer * frame + BEHIND_BURST
             return Waiting(seconds=min(most, max(end, overdue + frame + rtt + ANSWER + again)), answered=True)
+        if overdue is not None:
+            soon = overdue + rtt + ANSWER
+            later = max(soon, frame + rtt + ANSWER) + PER_LOSS * loss
+            # To wait for the few that take longer costs delay for all.
+            is_worth = LATE_PRICE * loss * (UNANSWERED + loss) > later - soon
+            return Waiting(seconds=min(most, later if is_worth else soon), answered=True)
         return Waiting(seconds=min(most, longer * frame + rtt + ANSWER + PER_LOSS * loss), answered=True)
-    frames = FAR_REPAIRS / max(repairs, 0.01) + FAR_PER_LOSS * loss + burst - 1
+    frames = min(FAR_FRAMES, FAR_REPAIRS / max(repairs, 0.01) + FAR_PER_LOSS * loss) + burst - 1
     return Waiting(seconds=max(0.0, min(most, frames * frame + ANSWER)), answered=False)

@@ -330,3 +330,24 @@ def test_a_gap_is_waited_for_only_where_that_pays_at_once() -> None:
         assert estimator.target >= 32.0
     assert by_and_by.worth_waiting == 0.0
     assert at_once.worth_waiting == 32.0
+
+
+def test_what_is_less_than_an_answer_takes_is_never_cheap_and_beyond_that_late_frames_and_delay_are_weighed() -> None:
+    delay = DelayEstimator(0.0, 60)
+    _told(delay, 200)
+    delay.expect(26.0, at_once=True)
+    assert delay.cost is not None
+    assert delay.cost(25.0) == float("inf")
+    assert delay.cost(26.0) < delay.cost(34.0) < float("inf")
+
+
+def test_when_answers_are_expected_sooner_again_the_delay_follows_within_some_seconds() -> None:
+    delay = DelayEstimator(0.0, 60)
+    _told(delay)
+    delay.expect(32.0, at_once=True)
+    _told(delay, 50, first=100)
+    delay.expect(22.0, at_once=True)
+    _told(delay, 50, first=150)
+    assert delay.spread == 32.0
+    _told(delay, 60, first=200)
+    assert delay.spread == 22.0
