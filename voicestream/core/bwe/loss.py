@@ -12,7 +12,7 @@ KEPT: Final = 250
 """Datagrams whose fate is remembered."""
 
 FEW: Final = 8
-"""Losses whose times are remembered."""
+"""Losses, and beginnings of bursts, whose times are remembered."""
 
 _GAIN: Final = 1 / 50
 _SLOW_GAIN: Final = 1 / 300
@@ -39,11 +39,12 @@ class LossLog:
         lasting: Lost part of the last several hundred.
     """
 
-    __slots__ = ("_bursts", "_fates", "_last_lost", "_losses", "_lost_at", "lasting", "share")
+    __slots__ = ("_begun_at", "_bursts", "_fates", "_last_lost", "_losses", "_lost_at", "lasting", "share")
 
     def __init__(self) -> None:
         self._fates: deque[tuple[float, int]] = deque(maxlen=KEPT)  # (when told, 1 for lost)
         self._lost_at: deque[float] = deque(maxlen=FEW)
+        self._begun_at: deque[float] = deque(maxlen=FEW)
         self._bursts = 0.0
         self._losses = 0.0
         self._last_lost = -2
@@ -62,7 +63,10 @@ class LossLog:
             self.share += _GAIN * (1 - self.share)
             self.lasting += _SLOW_GAIN * (1 - self.lasting)
             self._losses = self._losses * (1 - _GAIN) + 1
-            self._bursts = self._bursts * (1 - _GAIN) + (number != self._last_lost + 1)
+            begins = number != self._last_lost + 1
+            self._bursts = self._bursts * (1 - _GAIN) + begins
+            if begins:
+                self._begun_at.append(now)
             self._last_lost = number
 
     def are_few(self, now: float, window: float, least: int) -> bool:
@@ -78,6 +82,10 @@ class LossLog:
             count += 1
             lost += fate
         return count, lost
+
+    def bursts(self, now: float, window: float) -> int:
+        """How many bursts of losses the last `window` seconds told of, a single loss being one; at most `FEW`."""
+        return sum(at >= now - window for at in self._begun_at)
 
     @property
     def pattern(self) -> LossPattern:

@@ -37,7 +37,14 @@ LEAST_FACTOR: Final = 0.3
 INNOCENT: Final = 0.05
 """Share of losses that a radio link may have at any time without our doing."""
 
-MOST_BURST: Final = 3.0
+MOST_BURST: Final = 4.0
+SURE_BURSTS: Final = 3.0
+"""Bursts of losses to be expected in a test, going by those that started it."""
+
+MANY_BURSTS: Final = 6
+"""Bursts that started a test: from so many on one test is enough."""
+
+MOST_CLEAR: Final = 3.0
 CLEAR: Final = 0.12
 """Share of losses from which one test is enough, times the length of their bursts."""
 
@@ -60,7 +67,8 @@ class LossTest:
     """
 
     __slots__ = (
-        "_answered_at", "_ended_at", "_loss", "_retest", "_started_at", "background", "before_bps", "factor", "running", "unsure",
+        "_answered_at", "_bursts", "_ended_at", "_loss", "_retest", "_started_at", "background", "before_bps", "factor", "running",
+        "unsure",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -70,6 +78,7 @@ class LossTest:
         self.factor = 1.0
         self.unsure = False
         self._answered_at = -math.inf
+        self._bursts = 0
         self._loss = 0.0
         self._started_at = 0.0
         self._ended_at = -PAUSE
@@ -84,7 +93,7 @@ class LossTest:
         count, lost = log.recent(now, WINDOW)
         if lost < LEAST_LOSSES:
             return False
-        self._loss = lost / count
+        self._loss, self._bursts = lost / count, log.bursts(now, WINDOW)
         if self.background > DOUBTFUL and self._loss > DOUBTFUL and now - self._ended_at > self._retest:
             self._retest *= 2
             return True
@@ -132,9 +141,9 @@ class LossTest:
         # Where losses are usual, it takes more datagrams to see that they are absent; more still where they come in bursts.
         usual = min(log.lasting, MOST_BACKGROUND)
         burst = min(MOST_BURST, log.pattern.mean_burst)
-        clear = self._loss >= CLEAR * burst
+        clear = self._loss >= CLEAR * min(MOST_CLEAR, burst) and self._bursts >= MANY_BURSTS
         enough = SURE_LOSSES * (1.0 if clear else burst) / usual if usual > LITTLE else LEAST_DATAGRAMS
-        if count < max(LEAST_DATAGRAMS, enough) and length < MAX_LENGTH:
+        if (count < max(LEAST_DATAGRAMS, enough) or length * self._bursts < SURE_BURSTS * WINDOW) and length < MAX_LENGTH:
             return None
         after = lost / count if count else 0.0
         self.abandon(now)

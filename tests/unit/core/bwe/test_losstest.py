@@ -83,3 +83,31 @@ def test_a_few_bursts_on_a_radio_link_start_no_test() -> None:
         lost = (10 * step, 10 * step + 1, 10 * step + 2) if step % 5 == 0 else ()
         log.told(step / 10, 10 - len(lost), lost)
         assert not test.suspects(log, step / 10)
+
+
+def test_four_bursts_on_a_radio_link_after_which_none_comes_for_as_long_are_no_answer_yet() -> None:
+    log, test = LossLog(), LossTest()
+    for step in range(8):
+        lost = tuple(range(10 * step, 10 * step + 7)) if step % 2 else ()
+        log.told(step / 5, 10 - len(lost), lost)
+    assert test.suspects(log, 1.5)
+    test.start(1.5, 80e3)
+    answer, now = None, 1.5
+    while answer is None:
+        now += 0.2
+        log.told(now, 10, ())
+        answer = test.verdict(log, now, 0.1)
+    assert answer is False
+    assert test.unsure
+
+
+def test_where_a_burst_is_rare_the_test_lasts_until_the_next_ones_were_to_be_expected() -> None:
+    log, test = LossLog(), LossTest()
+    for step in range(8):
+        lost = tuple(range(10 * step, 10 * step + 10)) if step in (1, 2, 6) else ()
+        log.told(step / 5, 10 - len(lost), lost)
+    assert test.suspects(log, 1.5)
+    test.start(1.5, 80e3)
+    for step in range(1, 15):
+        log.told(1.5 + step / 5, 10, ())
+        assert test.verdict(log, 1.5 + step / 5, 0.1) is None, "two bursts in a second and a half: in less than 2.2 s one may fail to come"
