@@ -37,7 +37,7 @@ from aioquic.quic.packet import (
 from aioquic.tls import Epoch
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from voicestream.quic.compat_packets import MAX_ACK_DELAY, PacketQuic
+from voicestream.quic.compat_packets import MAX_ACK_DELAY, TIMER_SLACK, PacketQuic
 from voicestream.quic.compat_windows import NoPacer
 from voicestream.quic.congestion import VoiceCongestion
 from voicestream.quic.connection_ids import ConnectionIds
@@ -57,10 +57,6 @@ MAX_UDP_PAYLOAD: Final = 1472
 
 MAX_PROBE_INTERVAL: Final = 0.5
 """Seconds between two probes of a path that does not answer: what a call waits at most after the path is back."""
-
-TIMER_SLACK: Final = 1e-6
-"""Seconds by which a timer is late. aioquic takes a packet for lost at sent + delay but tests sent <= now - delay; rounded, the second
-may be false at the very time of the first, and the timer would fire again and again until the clock moves on."""
 
 CLOSE_REASON_BYTES: Final = 1024
 EARLY_CLOSE_REASON_BYTES: Final = 256
@@ -142,7 +138,7 @@ class VoiceQuic(PacketQuic):
         while len(self._host_cids) < min(8, self._remote_active_connection_id_limit):
             cid, token = self._voice_ids.next(), self._voice_entropy(16)
             self._host_cids.append(QuicConnectionId(cid=cid, sequence_number=self._host_cid_seq, stateless_reset_token=token))
-            self._host_cid_seq += 1
+            self._host_cid_seq = self._host_cid_seq + 1  # mypyc knows no other way to add to an attribute that it has not compiled
             self._voice_ids_told = False
 
     def _serialize_transport_parameters(self) -> bytes:

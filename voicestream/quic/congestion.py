@@ -75,7 +75,7 @@ class VoiceCongestion(QuicCongestionControl):
     def on_packet_sent(self, *, packet: QuicSentPacket) -> None:
         self.packets_sent += 1
         self.bytes_sent += packet.sent_bytes
-        self.bytes_in_flight += packet.sent_bytes
+        self.bytes_in_flight = self.bytes_in_flight + packet.sent_bytes
         flying, at = self._flying, packet.sent_time or 0.0
         flying[id(packet)] = at, packet
         sent_at, oldest = next(iter(flying.values()))
@@ -86,7 +86,7 @@ class VoiceCongestion(QuicCongestionControl):
     def _landed(self, packet: QuicSentPacket) -> None:
         """The packet is in flight no more, if it still was."""
         if self._flying.pop(id(packet), None) is not None:
-            self.bytes_in_flight -= packet.sent_bytes
+            self.bytes_in_flight = self.bytes_in_flight - packet.sent_bytes
 
     def let_go(self) -> None:
         """Nothing will be sent any more: packets, who know their connection, are kept no longer."""

@@ -124,6 +124,15 @@ class ConnectionView:
         timer = self._quic.timer()
         return None if timer is None else min(session, timer)
 
+    def is_calm(self, until: float) -> bool:
+        """Whether what has come since `next_timer` was read gives surely nothing to do before `until`, which is not after it.
+
+        Most that comes is audio in its order, to be told of, acknowledged and played in its time. False where in doubt.
+        """
+        if not self._is_up or self._is_over or self._linger_until is not None or self._resend or self._built or self._streams.is_blocked:
+            return False
+        return self._quic.is_calm(until) and self.session.is_calm(until)
+
     @property
     def max_datagram_size(self) -> int:
         """Bytes of VoiceStream that fit in one QUIC datagram on this connection; 0 before the handshake."""

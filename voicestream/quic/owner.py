@@ -44,7 +44,7 @@ class SocketOwner(abc.ABC):
     def __init__(self, lock: threading.RLock | None = None) -> None:
         self.lock = lock or threading.RLock()
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
+        self._thread_id = threading.get_ident()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._inbox = Inbox()
@@ -71,7 +71,7 @@ class SocketOwner(abc.ABC):
         if self._wake_is_due or not self._is_open:
             return
         self._wake_is_due = True
-        if threading.get_ident() == self._thread:
+        if threading.get_ident() == self._thread_id:
             self._loop.call_soon(self._serve_woken)
             return
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing can leave any more
@@ -91,7 +91,7 @@ class SocketOwner(abc.ABC):
             connection = connections.popleft()
             if connection not in told:
                 self._tell(connection)
-            self._let_leave(connection, clock())
+            self._let_leave(connection, clock(), only_received=connection in told)
         self._set_timer()
         for connection in reversed(connections):
             self._woken.appendleft(connection)
@@ -147,10 +147,10 @@ class SocketOwner(abc.ABC):
             self._let_leave(connection, max(clock(), now))
         self._set_timer()
 
-    def _let_leave(self, connection: Connection, now: float) -> None:
+    def _let_leave(self, connection: Connection, now: float, *, only_received: bool = False) -> None:
         """Send what a connection has to send. One that cannot say it, by a fault of ours, ends with that; the others go on."""
         with self.lock:
-            if self._does(self._transmit, connection, now):
+            if self._does(self._transmit, connection, now, only_received):
                 return
             self._does(connection.break_off, now, ErrorCode.INTERNAL_ERROR, "an internal error")
             self._does(self._transmit, connection, now)
@@ -171,7 +171,7 @@ class SocketOwner(abc.ABC):
         For a device that is about to be told that there is nothing: a loop that is busy elsewhere must not make audio late.
         """
         # What waits behind packets that the loop has read is the loop's: it decides what a slow machine lets go.
-        if not self._is_open or threading.get_ident() == self._thread or len(self._inbox):
+        if not self._is_open or threading.get_ident() == self._thread_id or len(self._inbox):
             return
         touched: dict[Connection, None] = {}
         with self.lock:
@@ -242,8 +242,8 @@ class SocketOwner(abc.ABC):
         """Call the connection's owner; the lock is not held."""
 
     @abc.abstractmethod
-    def _transmit(self, connection: Connection, now: float) -> None:
-        """Send what a connection has to send; the lock is held."""
+    def _transmit(self, connection: Connection, now: float, only_received: bool = False) -> None:
+        """Send what a connection has to send; the lock is held. `only_received`: nothing but packets has come to it since the last time."""
 
     @abc.abstractmethod
     def _next_timer(self) -> float | None:

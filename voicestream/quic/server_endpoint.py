@@ -151,7 +151,7 @@ class ServerEndpoint:
                 connection.handle_timer(now)
                 due.append(connection)
             else:
-                self._set_timer(connection, entry)
+                self._note_timer(connection, entry, wanted)
         for connection in due:
             self._settle(connection, now, timer=False)
         return due
@@ -184,10 +184,15 @@ class ServerEndpoint:
         self._replies.clear()
         return packets
 
-    def flush(self, connection: Connection, now: float) -> list[tuple[bytes, Address]]:
-        """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over."""
+    def flush(self, connection: Connection, now: float, *, only_received: bool = False) -> list[tuple[bytes, Address]]:
+        """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over.
+
+        `only_received`: all that has happened to it since the last time is that packets have come.
+        """
         entry = self._entries.get(connection)
         if entry is None:
+            return []
+        if only_received and entry.timer is not None and now < entry.timer and connection.is_calm(entry.timer):
             return []
         timer = connection.idle_until(now)
         if timer is not None:

@@ -17,6 +17,7 @@ from voicestream.quic.configuration import ServerTls
 from voicestream.quic.connection import Connection
 from voicestream.quic.connection_ids import ConnectionIds
 from voicestream.quic.owner import OnActivity, SocketOwner, clock
+from voicestream.quic.port_address import PortAddress
 from voicestream.quic.server_endpoint import ServerEndpoint
 from voicestream.quic.sockets import UdpPort, bind_socket, resolve
 from voicestream.quic.streams import SessionPort
@@ -28,19 +29,6 @@ __all__ = ["Link", "ServerTransport"]
 
 MAX_DUE: Final = 16
 """Connections whose timers are seen to before the loop gets its turn."""
-
-
-class _PortAddress(tuple):  # type: ignore[type-arg]
-    """A client's address that knows the socket that its packets came to, for servers with several."""
-
-    port: UdpPort
-
-    @classmethod
-    def of(cls, address: Address, port: UdpPort) -> _PortAddress:
-        """An address that a packet to this port came from."""
-        made = cls(address)
-        made.port = port
-        return made
 
 
 class Link:
@@ -240,7 +228,7 @@ class ServerTransport(SocketOwner):
         self._receive(self._addressed(udp, burst))
 
     def _addressed(self, udp: UdpPort, burst: list[tuple[bytes, Address]]) -> list[tuple[bytes, Address]]:
-        return burst if len(self._ports) == 1 else [(data, _PortAddress.of(address, udp)) for data, address in burst]
+        return burst if len(self._ports) == 1 else [(data, PortAddress.of(address, udp)) for data, address in burst]
 
     def _waiting(self) -> list[tuple[bytes, Address]]:
         return [packet for udp in self._ports for packet in self._addressed(udp, udp.waiting())]
@@ -261,7 +249,7 @@ class ServerTransport(SocketOwner):
             return
         for packet in packets:
             address = packet[1]
-            if isinstance(address, _PortAddress):
+            if isinstance(address, PortAddress):
                 address.port.send([packet])
 
     def _tell(self, connection: Connection) -> None:
@@ -271,8 +259,8 @@ class ServerTransport(SocketOwner):
         if link is not None and link.on_activity is not None:
             self._call(link.on_activity, connection)
 
-    def _transmit(self, connection: Connection, now: float) -> None:
-        self._send(self.endpoint.flush(connection, now))
+    def _transmit(self, connection: Connection, now: float, only_received: bool = False) -> None:
+        self._send(self.endpoint.flush(connection, now, only_received=only_received))
         if connection.is_terminated:
             self._loop.call_soon(self._let_go, connection)
 

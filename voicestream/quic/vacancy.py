@@ -88,6 +88,10 @@ class Vacant:
         """No time is known."""
         return None
 
+    def is_calm(self, until: float) -> bool:
+        """Nobody knows."""
+        return False
+
     def datagrams_to_send(self, now: float) -> Sequence[bytes]:
         """None."""
         return ()

@@ -16,7 +16,7 @@ from voicestream.core.lifecycle import Role, State
 from voicestream.core.rate_limit import RateLimit
 from voicestream.errors import ProtocolError
 from voicestream.session.grease import Grease
-from voicestream.session.hub import Hub, earliest
+from voicestream.session.hub import Hub
 from voicestream.session.planner import Planner
 from voicestream.session.recovery_values import ASSUMED_RTT
 from voicestream.session.reports import Reports, is_eliciting
@@ -52,7 +52,9 @@ class Link:
         keepalive: Watches for silence.
     """
 
-    __slots__ = ("_early", "_grease", "_hub", "_knocks", "_limit", "_planner", "_takers", "_tracks", "_work", "keepalive", "reports")
+    __slots__ = (
+        "_audio_only", "_early", "_grease", "_hub", "_knocks", "_limit", "_planner", "_takers", "_tracks", "_work", "keepalive", "reports",
+    )  # fmt: skip
 
     def __init__(self, hub: Hub, tracks: Tracks, planner: Planner, grease: Grease) -> None:
         self._hub = hub
@@ -60,6 +62,7 @@ class Link:
         self._planner = planner
         self._grease = grease
         self._early: deque[tuple[bytes, float]] = deque()
+        self._audio_only = False  # or reports, and nothing else since the timers were read
         self._limit = RateLimit(hub.config.limits.datagrams_per_second, BURST)
         self._work = RateLimit(WORK_PER_SECOND, BURST)
         self._knocks = Knocks()
@@ -108,11 +111,16 @@ class Link:
         if not reports.arrived(datagram, len(data), now):
             return
         if reports.growth.is_long:
+            self._audio_only = False
             self._planner.suspect(now)
         send_time = reports.times.seconds(datagram.send_tick, now)
         self._hub.is_unheard = self._planner.estimator.state is RateState.STARVED
         self._tracks.heard(now)
         self._tracks.recovery.missed.least_rtt = reports.clock.min_rtt or reports.clock.rtt or ASSUMED_RTT
+        if self._audio_only:
+            for frame in datagram.frames:
+                if type(frame) is not frames.AudioFrame and type(frame) is not frames.ReportFrame:
+                    self._audio_only = False
         for frame in datagram.frames:
             if isinstance(frame, _MEDIA):
                 self._tracks.on_media(frame, now, send_time)
@@ -277,19 +285,43 @@ class Link:
 
     def next_timer(self) -> float | None:
         """When something will have to leave by itself, or None."""
-        tracks, plan, rtt = self._tracks, self._planner.allocator.plan, self.reports.clock.rtt
-        return earliest(
-            (
-                *tracks.timers(None if plan.paused else plan.bundle, self._planner.estimator.hold_until),
-                self.reports.next_timer(),
-                self._hub.outgoing.repeats.next_timer(),
-                self.keepalive.next_timer(),
-                self._knocks.next_timer(),
-                tracks.recovery.missed.next_timer(rtt),
-                self._planner.next_timer(rtt),
-                tracks.replay.next_timer(),
-            )
-        )
+        tracks, planner, rtt = self._tracks, self._planner, self.reports.clock.rtt
+        plan = planner.allocator.plan
+        self._audio_only = True
+        # Asked for many times for each frame, so there is no table and no loop.
+        first = self.reports.next_timer()
+        if (time := tracks.recovery.missed.next_timer(rtt)) is not None and (first is None or time < first):
+            first = time
+        if (time := planner.next_timer(rtt)) is not None and (first is None or time < first):
+            first = time
+        if (time := self.keepalive.next_timer()) is not None and (first is None or time < first):
+            first = time
+        hold_until = planner.estimator.hold_until
+        if (time := tracks.next_timer(None if plan.paused else plan.bundle, hold_until)) is not None and (first is None or time < first):
+            first = time
+        if (time := self._hub.outgoing.repeats.next_timer()) is not None and (first is None or time < first):
+            first = time
+        if (time := self._knocks.next_timer()) is not None and (first is None or time < first):
+            first = time
+        if tracks.replay.was_used and (time := tracks.replay.next_timer()) is not None and (first is None or time < first):
+            first = time
+        return first
+
+    def is_calm(self, until: float) -> bool:
+        """Whether surely nothing leaves, and nothing is due before `until`, the last `next_timer` or a time before it.
+
+        That is so where audio has come in its order since then, with reports, and nothing waits that something else could let go.
+        """
+        tracks, outgoing, planner = self._tracks, self._hub.outgoing, self._planner
+        if not (self._audio_only and self._hub.is_open) or outgoing.control or tracks.replay.was_used or tracks.recovery.resends_wait:
+            return False
+        if planner.allocator.plan.paused or not self.reports.is_calm(until) or not tracks.recovery.missed.is_calm(until):
+            return False
+        for sender in tracks.senders.values():
+            if not sender.queue.is_idle:
+                return False
+        starved_at = planner.estimator.path.starved_at(self.reports.clock.rtt or ASSUMED_RTT)
+        return (starved_at is None or starved_at >= until) and not len(outgoing.repeats)
 
     def _ride(self, bundle: Bundle, now: float, *, alone: bool) -> None:
         """Put a report and repeats before the media of a datagram: a clear is known before the audio that follows it."""

@@ -195,6 +195,10 @@ class Machine(abc.ABC):
             timers += [receiver.played.next_timer() for receiver in self._tracks.receivers.values()]
         return earliest(timers)
 
+    def is_calm(self, until: float) -> bool:
+        """Whether surely nothing leaves, and nothing is due before `until`, the last `next_timer` or a time before it."""
+        return not self._events.outbox.waiting and self._lost_until is None and self._link.is_calm(until)
+
     def idle_until(self, now: float) -> float | None:
         """`next_timer` if nothing goes out now. None where something may, which the verbs below tell, and where no time is known."""
         events = self._events

@@ -198,6 +198,16 @@ class Missed:
                 first = timer if first is None else min(first, timer)
         return first
 
+    def is_calm(self, until: float) -> bool:
+        """Whether nothing is missing, and no frame will be overdue before `until`."""
+        if self._questions:
+            return False
+        for into in self.tracks.values():
+            timer = into.overdue.next_timer()
+            if (timer is not None and timer < until) or len(into.missing):
+                return False
+        return True
+
     def _record_given_up(self, track: int, into: IncomingRecovery, before: int, now: float, reason: str) -> None:
         if into.missing.given_up != before:
             self._hub.record(now, "recovery:given_up", track=track, pieces=into.missing.given_up - before, reason=reason)

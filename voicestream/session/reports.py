@@ -81,6 +81,11 @@ class Reports:
         due, overdue = self.schedule.next_timer(), self.growth.due_at
         return overdue if due is None else due if overdue is None else min(due, overdue)
 
+    def is_calm(self, until: float) -> bool:
+        """Whether no report may have to leave by itself before `until`."""
+        overdue = self.growth.due_at
+        return (overdue is None or overdue >= until) and self.schedule.is_calm(until)
+
     def make(
         self, now: float, room: int, playout: tuple[PlayoutEntry, ...], *, own_bytes: int = 0, may_wait: bool = False
     ) -> tuple[ReportFrame, int] | None:

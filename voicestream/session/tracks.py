@@ -337,14 +337,15 @@ class Tracks:
         for receiver in self.receivers.values():
             receiver.handle_timer(now)
 
-    def timers(self, bundle: int | None, hold_until: float) -> list[float]:
-        """When something will be due. No `bundle` for a pause of the audio; none of it before `hold_until`."""
-        timers: list[float] = []
+    def next_timer(self, bundle: int | None, hold_until: float) -> float | None:
+        """When something will be due, or None. No `bundle` for a pause of the audio; none of it before `hold_until`."""
+        first: float | None = None
         for receiver in self.receivers.values():
-            if (timer := receiver.played.next_timer()) is not None:
-                timers.append(timer)
+            if (timer := receiver.played.next_timer()) is not None and (first is None or timer < first):
+                first = timer
         if bundle is not None:
             for sender in self.senders.values():
                 if not sender.queue.is_idle and (timer := sender.next_timer(bundle)) is not None:
-                    timers.append(max(timer, hold_until))
-        return timers
+                    timer = max(timer, hold_until)
+                    first = timer if first is None else min(first, timer)
+        return first

@@ -72,7 +72,7 @@ class ServerHost:
     def receive(self, data: bytes, address: Address) -> None:
         """A UDP payload arrives from `address`."""
         connection = self.endpoint.receive_datagram(data, address, self.sim.now)
-        self.flush(connection)
+        self.flush(connection, only_received=True)
 
     def next_timer(self) -> float | None:
         """The endpoint's timer."""
@@ -83,18 +83,18 @@ class ServerHost:
         for connection in self.endpoint.handle_timer(now):
             self.flush(connection)
 
-    def flush(self, connection: Connection | None) -> None:
-        """Carry away what one connection has to say, and what belongs to none."""
+    def flush(self, connection: Connection | None, *, only_received: bool = False) -> None:
+        """Carry away what one connection has to say, and what belongs to none. `only_received`: see `ServerEndpoint.flush`."""
         if self._flushing:
             return
         self._flushing = True
         try:
-            self._flush(connection)
+            self._flush(connection, only_received)
         finally:
             self._flushing = False
         self.sim.update(self)
 
-    def _flush(self, connection: Connection | None) -> None:
+    def _flush(self, connection: Connection | None, only_received: bool) -> None:
         now, endpoint = self.sim.now, self.endpoint
         packets = endpoint.replies_to_send()
         while (new := endpoint.next_connection()) is not None:
@@ -108,10 +108,11 @@ class ServerHost:
             while True:
                 event = connection.next_event()
                 if event is None:
-                    packets += endpoint.flush(connection, now)
+                    packets += endpoint.flush(connection, now, only_received=only_received)
                     event = connection.next_event()
                 if event is None:
                     break
+                only_received = False
                 side = self._by_connection.get(connection)
                 if side is not None:
                     self._react(side, event)

@@ -107,6 +107,9 @@ class FakeSession:
     def idle_until(self, now: float) -> float | None:
         return None
 
+    def is_calm(self, until: float) -> bool:
+        return False
+
     def datagrams_to_send(self, now: float) -> list[bytes]:
         taken = list(self.out_datagrams)
         self.out_datagrams.clear()

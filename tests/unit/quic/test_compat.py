@@ -26,6 +26,7 @@ from voicestream.quic.compat import VoiceQuic
 from voicestream.quic.compat_packets import PacketQuic, _ack, _frames, _number
 from voicestream.quic.compat_windows import NoPacer, WindowedQuic
 from voicestream.quic.connection_ids import ConnectionIds, random_ids
+from voicestream.quic.connection_values import ConnectionView
 from voicestream.quic.endpoint import Connection
 from voicestream.testing import LinkProfile, NetworkProfile
 from voicestream.testing.endpoint_sim import EndpointWorld
@@ -516,15 +517,17 @@ def test_the_timer_of_a_confirmed_connection_is_aioquics(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "least_calm"),
     [
-        NetworkProfile.both(LinkProfile(delay_ms=20)),
-        NetworkProfile.both(LinkProfile(delay_ms=30, jitter_ms=20, reorder=True, duplicate=0.05, loss=0.05)),
-        NetworkProfile.both(LinkProfile(delay_ms=30, outages=((6.0, 1.0),)), rebind=(4.0,)),
+        (NetworkProfile.both(LinkProfile(delay_ms=20)), 0.5),
+        (NetworkProfile.both(LinkProfile(delay_ms=30, jitter_ms=20, reorder=True, duplicate=0.05, loss=0.05)), 0.1),
+        (NetworkProfile.both(LinkProfile(delay_ms=30, outages=((6.0, 1.0),)), rebind=(4.0,)), 0.1),
     ],
     ids=["clean", "reordered", "moving"],
 )
-def test_a_call_is_the_same_packet_for_packet_without_the_shorter_ways(path: NetworkProfile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_is_the_same_packet_for_packet_without_the_shorter_ways(
+    path: NetworkProfile, least_calm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def call() -> tuple[str, list[object], list[object]]:
         sent.append(0)
         world = EndpointWorld(seed=11)
@@ -538,20 +541,29 @@ def test_a_call_is_the_same_packet_for_packet_without_the_shorter_ways(path: Net
         return world.digest(), [side.connection.stats() for side in sides], [side.session.stats(world.sim.now) for side in sides]
 
     sent: list[int] = []
-    plain = PacketQuic._pack
+    calm: list[bool] = []
+    pack, is_calm = PacketQuic._pack, ConnectionView.is_calm
 
     def counted(self: PacketQuic, *args: Any) -> Any:
-        packet = plain(self, *args)
+        packet = pack(self, *args)
         sent[-1] += packet is not None
         return packet
 
+    def noted(self: ConnectionView, until: float) -> bool:
+        calm.append(is_calm(self, until))
+        return calm[-1]
+
     monkeypatch.setattr(PacketQuic, "_pack", counted)
+    monkeypatch.setattr(ConnectionView, "is_calm", noted)
     quick = call()
     monkeypatch.setattr(PacketQuic, "_one_rtt_keys", lambda self: None)
+    monkeypatch.setattr(PacketQuic, "_says_nothing_else", WindowedQuic._says_nothing_else)
+    monkeypatch.setattr(ConnectionView, "is_calm", lambda self, until: False)
     slow = call()
     assert quick == slow
     assert sent[0] > 500, "nothing went the shorter way"
     assert sent[1] == 0
+    assert sum(calm) > least_calm * len(calm), "the server looked at everything for each packet"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Slow(SocketOwner):
         if connection in self.on_tell:
             self.on_tell.pop(connection)()
 
-    def _transmit(self, connection: Any, now: float) -> None:
+    def _transmit(self, connection: Any, now: float, only_received: bool = False) -> None:
         self.spend(f"out {connection}")
 
     def _next_timer(self) -> float | None:

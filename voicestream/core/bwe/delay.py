@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Collection
 from typing import Final
 
 from voicestream.core.bwe.samples import Sample, WindowedMin
@@ -37,11 +39,17 @@ class QueueDelay:
         newest_at: Newest arrival.
     """
 
-    __slots__ = ("_base", "_last", "_raw", "_recent", "_trend", "base_at", "jitter", "newest", "newest_at", "standing", "usual", "wait")
+    __slots__ = (
+        "_base", "_last", "_mixed_to", "_near", "_near_at", "_raw", "_recent", "_trend", "base_at", "jitter", "newest", "newest_at",
+        "standing", "usual", "wait",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._base = WindowedMin(BASE_WINDOW)
         self._recent: deque[tuple[float, float]] = deque()
+        self._near: deque[float] = deque()  # of those, the delays of the last moments, and
+        self._near_at: deque[float] = deque()  # when they came; empty where that is not in order
+        self._mixed_to = -math.inf  # newest arrival that has been overtaken
         self._raw: deque[Sample] = deque(maxlen=STANDING_SAMPLES)
         self._last: float | None = None
         self._trend: float | None = 0.0  # None: not computed since the last datagram
@@ -59,6 +67,8 @@ class QueueDelay:
             capacity_bps: Of the bottleneck if known: its own time on the link is no queue.
         """
         at, delay = sample.arrived_at, _without_length(sample, capacity_bps)
+        if at < self.newest_at:
+            self._mixed_to = max(self._mixed_to, self.newest_at)
         self.newest_at = at
         self._raw.append(sample)
         self.usual = self.jitter
@@ -72,8 +82,7 @@ class QueueDelay:
         oldest = at - TREND_WINDOW
         while recent[0][0] < oldest and len(recent) > STANDING_SAMPLES:
             recent.popleft()
-        since = at - STANDING_WINDOW
-        near = [value for moment, value in recent if moment >= since]
+        near: Collection[float] = self._near_to(at, delay)
         if len(near) < STANDING_SAMPLES:
             near = [value for _, value in list(recent)[-STANDING_SAMPLES:]]
         base = self._base.value or 0.0
@@ -86,6 +95,24 @@ class QueueDelay:
         if self.standing < 0.004:
             self.base_at = at
         self._trend = None
+
+    def _near_to(self, at: float, delay: float) -> Collection[float]:
+        """The delays of what has come in the last moments, of which the newest came `at`."""
+        near, near_at, since = self._near, self._near_at, at - STANDING_WINDOW
+        if near_at and since > self._mixed_to:
+            near.append(delay)
+            near_at.append(at)
+            while near_at[0] < since:
+                near.popleft()
+                near_at.popleft()
+            return near
+        points = [(moment, value) for moment, value in self._recent if moment >= since]
+        near.clear()
+        near_at.clear()
+        if since > self._mixed_to:
+            near.extend([value for _, value in points])
+            near_at.extend([moment for moment, _ in points])
+        return [value for _, value in points]
 
     @property
     def base(self) -> float:
@@ -103,6 +130,8 @@ class QueueDelay:
         """The path is another one, or the queue is not ours: take what stands now for the base."""
         self._base.clear()
         self._recent.clear()
+        self._near.clear()
+        self._near_at.clear()
         for sample in self._raw:
             delay = _without_length(sample, capacity_bps)
             self._base.add(sample.arrived_at, delay)

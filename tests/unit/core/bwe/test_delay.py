@@ -83,3 +83,22 @@ def test_when_the_base_was_seen_is_remembered() -> None:
     assert seen == delay.newest_at == pytest.approx(5.18)
     feed(delay, [0.03] * 20, start=10)
     assert delay.base_at < seen + 0.2 < delay.newest_at
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_moments_of_a_standing_queue_are_those_that_a_look_at_all_would_find(seed: int) -> None:
+    chance = random.Random(seed)
+    queue = QueueDelay()
+    known: list[tuple[float, float]] = []
+    least = float("inf")
+    for number in range(400):
+        sent_at = number * 0.02
+        delay = 0.05 + (0.03 * chance.random() if seed % 2 else 0.0) + (1.0 if number > 200 else 0.0)
+        at = sent_at + delay
+        queue.add(Sample(number, sent_at, at, 200), None)
+        known.append((at, delay))
+        near = [delay for moment, delay in known if moment >= at - 0.16]
+        near = near if len(near) >= 3 else [delay for _, delay in known[-3:]]
+        least = min(least, known[-1][1])
+        noise = min(2 * queue.jitter / (len(near) + 1), 0.02)
+        assert queue.standing == pytest.approx(max(0.0, min(near) - least - noise), abs=1e-9), (seed, number)
