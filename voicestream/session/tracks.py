@@ -164,11 +164,13 @@ class Tracks:
         if playout is not None and (not counts.is_told or (counts.is_far and counts.frames < FAR_FRAMES)):
             self._begin(receiver, playout)
         media = receiver.on_media(frame, kind, now, send_time)
+        plain_end = self.recovery.missed.tracks[frame.track].plain_end
         if receiver.clears.number > clears:  # it has overtaken its clear
             self.recovery.missed.voided(frame.track, receiver.clears.to_pts)
         if media is None and kind is SourceKind.AUDIO:
             units = frame_units(receiver.track, frame.payload)
             self.recovery.missed.came_again(frame.track, receiver.media.full_pts(frame.pts), units, now)
+            self._overtaken(receiver, units)
         elif media is not None:
             self.latency.came(media, send_time, first=kind is SourceKind.AUDIO)
             if kind is SourceKind.RETRANSMISSION:
@@ -184,6 +186,14 @@ class Tracks:
                 patience = self.recovery.missed.answered_within()
                 receiver.delivery.ordered.wait_for(patience)
             self._recovered(receiver, self.recovery.missed.arrived(media, older_end, now, patience=patience, plain=plain), now, send_time)
+            if plain and media.pts < plain_end:
+                self._overtaken(receiver, media.units)
+
+    def _overtaken(self, receiver: Receiver, units: int) -> None:
+        """What was missing has come by itself: where that is usual, nobody waits for repairs."""
+        playout, track = receiver.delivery.playout, receiver.track.track_id
+        if playout is not None and self.recovery.missed.waiting(track, units) is None:
+            playout.expect_repairs(0.0, answered=False)
 
     def answered(self, sent_at: float, now: float, rtt: float | None) -> None:
         """What left at `sent_at` has arrived: who reads in order is done with waiting for an answer, or asks once more."""

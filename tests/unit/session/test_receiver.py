@@ -71,6 +71,26 @@ def test_whatever_the_path_does_each_frame_arrives_once_at_most(kit, loss: float
         assert there.datagrams_duplicate > 10
 
 
+def test_the_playout_waits_for_no_repair_of_what_was_merely_overtaken(kit) -> None:
+    pair = kit.Pair(to_server=lambda count, data: [0.041 if count == 30 else 0.02]).open()
+    player = kit.Player()
+    pair.server.receivers[0].attach_playout(player)
+    pair.talk(1.0, "client")
+    assert len(player.expected) == 2
+    assert player.expected[0][0] > 0
+    assert player.expected[1] == (0.0, False)
+
+
+def test_the_playout_waits_for_repairs_of_what_was_lost_though_it_comes_again(kit) -> None:
+    pair = kit.Pair(to_server=lambda count, data: [] if count in (30, 40) else [0.02]).open()
+    player = kit.Player()
+    pair.server.receivers[0].attach_playout(player)
+    pair.talk(1.2, "client")
+    assert set(player.kinds) - {SourceKind.AUDIO}, "something brought it back"
+    assert len(player.expected) == 2
+    assert all(wait > 0 for wait, _ in player.expected)
+
+
 def test_a_frame_that_comes_in_two_datagrams_counts_once(pair, player, show, kit) -> None:
     frame = AudioFrame(pts=8, payload=kit.frame(1))
     show(frame)

@@ -137,10 +137,14 @@ class DelayEstimator:
         """What is lost is worth waiting for up to `wait` behind the quickest frame, and no longer; forgotten when no more gets lost.
 
         Args:
-            wait: Units.
+            wait: Units; 0: it was not lost after all.
             at_once: The next gap is worth it already.
         """
-        self._expected.push(self._position, wait)
+        if not wait:
+            self._expected.restart()
+            self._at_once.restart()
+        else:
+            self._expected.push(self._position, wait)
         if at_once:
             self._at_once.push(self._position, wait)
         self._settle_target()

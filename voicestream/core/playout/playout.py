@@ -74,7 +74,8 @@ class Playout:
         """Something is missing, and what of it comes back does so within `wait`.
 
         Args:
-            wait: Seconds behind the quickest frame; repairs that come later than that are not waited for.
+            wait: Seconds behind the quickest frame; repairs that come later than that are not waited for. 0: what was missing was not lost,
+                only overtaken, and came by itself.
             answered: It is asked for, so that waiting for it at once pays; else the delay grows by and by.
         """
         self._intake.delay.expect(wait * UNITS_PER_SECOND, at_once=answered)

@@ -76,6 +76,11 @@ class Expected:
         self._least.push(position, -value)
         self._said_at, self._said = position, value
 
+    def restart(self) -> None:
+        """Expect nothing."""
+        self._least.restart()
+        self._said_at = float("-inf")
+
     def at(self, position: float) -> float | None:
         """What is expected at `position`; None when it is too long since anything was said."""
         if position - self._said_at > self._holds:

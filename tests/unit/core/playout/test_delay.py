@@ -351,3 +351,13 @@ def test_when_answers_are_expected_sooner_again_the_delay_follows_within_some_se
     assert delay.spread == 32.0
     _told(delay, 60, first=200)
     assert delay.spread == 22.0
+
+
+def test_what_was_expected_of_a_loss_that_was_none_is_forgotten_at_once() -> None:
+    delay = DelayEstimator(0.0, 60)
+    _told(delay)
+    delay.expect(50.0, at_once=True)
+    assert delay.spread == 50.0
+    delay.expect(0.0, at_once=False)
+    assert delay.spread <= 1
+    assert delay.target <= 2
