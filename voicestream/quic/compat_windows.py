@@ -147,6 +147,8 @@ class WindowedQuic(QuicConnection):
         said = self._configuration.idle_timeout
         if self._remote_max_idle_timeout is not None:
             said = min(said, self._remote_max_idle_timeout)
+        if said >= LONGEST_PROBES:  # as a rule
+            return said
         return max(said, min(LONGEST_PROBES, 3 * self._loss.get_probe_timeout()))
 
     def _on_new_connection_id_delivery(self, delivery: QuicDeliveryState, connection_id: QuicConnectionId) -> None:

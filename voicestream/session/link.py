@@ -113,7 +113,7 @@ class Link:
         if reports.growth.is_long:
             self._audio_only = False
             self._planner.suspect(now)
-        send_time = reports.times.seconds(datagram.send_tick, now)
+        send_time = reports.left_at
         self._hub.is_unheard = self._planner.estimator.state is RateState.STARVED
         self._tracks.heard(now)
         self._tracks.recovery.missed.least_rtt = reports.clock.min_rtt or reports.clock.rtt or ASSUMED_RTT

@@ -45,9 +45,10 @@ class Reports:
         path_delay: One-way delay of the newest datagram that came, in seconds, good to the clock's error; None before the first echo.
         growth: Whether the delay of what arrives grows.
         times: When what arrives was sent, on the far end's clock.
+        left_at: When the newest datagram that came was sent, in seconds of that clock.
     """
 
-    __slots__ = ("arrivals", "clock", "growth", "path_delay", "schedule", "sent", "times")
+    __slots__ = ("arrivals", "clock", "growth", "left_at", "path_delay", "schedule", "sent", "times")
 
     def __init__(self) -> None:
         self.arrivals = ArrivalLog()
@@ -57,6 +58,7 @@ class Reports:
         self.path_delay: float | None = None
         self.growth = GrowthWatch()
         self.times = SendTimes()
+        self.left_at = 0.0
 
     def arrived(self, datagram: Datagram, size: int, now: float) -> bool:
         """Note a datagram; False for one that came before."""
@@ -65,7 +67,8 @@ class Reports:
         self.path_delay = self.clock.path_delay(datagram.send_tick, now)
         eliciting = is_eliciting(datagram)
         self.schedule.arrived(size + WIRE_OVERHEAD, now, eliciting=eliciting, keepalive=not datagram.frames)
-        grows = self.growth.arrived(self.times.seconds(datagram.send_tick, now), now, more=_goes_on(datagram))
+        self.left_at = self.times.seconds(datagram.send_tick, now)
+        grows = self.growth.arrived(self.left_at, now, more=_goes_on(datagram))
         if grows and eliciting:  # VS-9.1-4: two sides would go on telling each other of their reports
             self.schedule.hurry(now)
         return True

@@ -72,13 +72,17 @@ class Known:
 
     def wants_pair(self, now: float) -> bool:
         """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
-        path = self.path
-        newest = path.pairs.newest_bps(now, age=1.2, least=1)
+        if not self._schedule.may_be_due(now):
+            return False
+        path, faster = self.path, False
+        if self._share_pair is not None:
+            newest = path.pairs.newest_bps(now, age=1.2, least=1)
+            faster = newest is not None and newest > FASTER * self._share_pair
         return self._schedule.due(
             now,
             None if path.first_at is None else now - path.first_at,
             rising=self.state is State.RAMP and self.target_bps < 0.9 * self.max_bps,
-            faster=self._share_pair is not None and newest is not None and newest > FASTER * self._share_pair,
+            faster=faster,
             target_bps=self.target_bps,
         )
 

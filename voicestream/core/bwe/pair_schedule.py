@@ -6,6 +6,9 @@ from typing import Final
 
 __all__ = ["PairSchedule"]
 
+SOONEST: Final = 0.1
+"""Seconds from one pair to the next at least."""
+
 START: Final = 1.0
 """Seconds at the beginning in which pairs follow one another quickly."""
 
@@ -22,6 +25,10 @@ class PairSchedule:
         """A pair leaves."""
         self._at = now
 
+    def may_be_due(self, now: float) -> bool:
+        """Whether `due` could be true whatever else it is told: most datagrams come much too soon after a pair."""
+        return now - self._at >= SOONEST
+
     def due(self, now: float, since_start: float | None, *, rising: bool, faster: bool, target_bps: float) -> bool:
         """Whether the next one should leave.
 
@@ -33,7 +40,7 @@ class PairSchedule:
             target_bps: The rate.
         """
         if since_start is None or since_start < START:
-            interval = 0.1
+            interval = SOONEST
         elif faster:
             interval = 0.2
         elif rising:
