@@ -123,7 +123,10 @@ class _OpusTrackEncoder:
         self._wide_left = 0  # samples for which the band is kept wide
 
     def frame_units(self, frame_ms: int) -> int:
-        return next((units for units in _OPUS_FRAME_UNITS if units * 2.5 <= frame_ms), _OPUS_FRAME_UNITS[-1])
+        for units in _OPUS_FRAME_UNITS:
+            if units * 2.5 <= frame_ms:
+                return units
+        return _OPUS_FRAME_UNITS[-1]
 
     def encode(self, pcm: Pcm) -> tuple[bytes, bool]:
         payload = self._opus.encode(pcm)

@@ -147,6 +147,7 @@ class OpusEncoder:
         self._ctl = api.encoder.libopus_ctl
         self._input = _Buffer(api, sample_rate_hz * 60 // 1000, channels)
         self._output = ctypes.create_string_buffer(MAX_PACKET_SIZE)
+        self._lengths = {sample_rate_hz // per_second for per_second in _FRAMES_PER_SECOND} | {sample_rate_hz * 3 // 50}
         self._set(_SET_COMPLEXITY, complexity)
         self._complexity = complexity
         self.set_bitrate(bitrate_bps)
@@ -206,9 +207,8 @@ class OpusEncoder:
             AudioError: libopus fails.
         """
         samples = len(pcm)
-        rate = self.sample_rate_hz
-        if not any(samples * per_second == rate for per_second in _FRAMES_PER_SECOND) and samples * 50 != rate * 3:
-            raise ValueError(f"a frame must have 2.5, 5, 10, 20, 40 or 60 ms at {rate} Hz, not {samples} samples")
+        if samples not in self._lengths:
+            raise ValueError(f"a frame must have 2.5, 5, 10, 20, 40 or 60 ms at {self.sample_rate_hz} Hz, not {samples} samples")
         self._input.shaped[:samples] = pcm
         size = self._encode(self._state, self._input.pointer, samples, self._output, MAX_PACKET_SIZE)
         if size <= 0:
