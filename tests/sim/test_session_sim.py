@@ -84,6 +84,24 @@ def test_a_burst_is_asked_about_before_it_ends(seed: int) -> None:
     call.sim.check(not missed, f"{len(missed)} frames in bursts of four were not played")
 
 
+@pytest.mark.parametrize(("at_s", "length_s"), [(0.9, 0.06), (15.1, 0.1)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_frame_of_a_burst_is_answered_at_a_good_rate(seed: int, at_s: float, length_s: float) -> None:
+    """Frames of 64 kbps, and what answers them, are more than what losses so far would pay for; in the beginning nothing is known."""
+    call = SessionCall(LinkProfile(delay_ms=40), seed=seed)
+    call.open()
+    call.server.listen()
+    call.client.speak(stop=call.sim.now + 20, follow=True)
+    link = call.links["b2a"]
+    send, begun = link.send, call.sim.now
+    lossy = ((0.0, 0.0) if at_s < 1 else (14.7, 14.8), (at_s, at_s + length_s))
+    link.send = lambda now, size: [] if any(a <= now - begun < b for a, b in lossy) else send(now, size)  # type: ignore[method-assign]
+    call.run(23)
+    heard = call.server.heard()
+    missed = [fate for fate in heard.fates if fate.played_at is None and fate.sent.at - begun > at_s - 0.1]
+    call.sim.check(not missed, f"{len(missed)} frames of a burst were not played")
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bursts_on_a_long_path_are_mended_by_copies(seed: int) -> None:
     call = duplex(LinkProfile(delay_ms=100, burst_loss=BurstLoss(loss=0.04, burst=3)), seed, 30)

@@ -174,8 +174,9 @@ class Link:
         self._planner.allocator.copies = self._tracks.recovery.gets_copies
         self._planner.reported(feedback, now, self.reports.clock.rtt, self.reports.clock.min_rtt)
         self.reports.schedule.scarce = self._planner.estimator.state is RateState.DRAIN
-        self._tracks.recovery.budget.share = self._planner.redundancy_share()
-        self._tracks.recovery.echoes = self._planner.allocator.echoes
+        self._tracks.recovery.plan(
+            self._planner.redundancy_share(), echoes=self._planner.allocator.echoes, carried_bps=self._planner.estimator.target_bps
+        )
         self._tracks.on_playout(report.playout, now, self.reports.clock.rtt, send_time)
 
     def _count_unknown(self, frame: Any, now: float) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.recovery.fec import Repair, Source, window_of
 from voicestream.core.recovery.missing import REORDER_PATIENCE
-from voicestream.core.recovery.waiting import UNKNOWN_LOSS, Waiting, waiting_for
+from voicestream.core.recovery.waiting import BURSTS, UNKNOWN_LOSS, Waiting, waiting_for
 from voicestream.media import MediaFrame
 from voicestream.session.hub import Hub
 from voicestream.session.recovery_values import ASSUMED_RTT, REPAIR_SPAN_UNITS, IncomingRecovery, RecoveryCounts, flags_of
@@ -90,10 +90,17 @@ class Missed:
                 into.loss.lost(min(MAX_HOLE_UNITS, media.pts - end) // media.units)
                 if into.loss.is_real:
                     into.overdue.lost(now)
-                into.missing.echoes = 1 + (into.loss.is_real and into.overdue.is_of_use)
+                into.missing.echoes = self._echoes(into)
             into.plain_end = media.pts + media.units
         start, last = media.talkspurt_start, media.talkspurt_end or not live
         into.overdue.came(media.pts, media.units, now, talkspurt_start=start, talkspurt_end=last)
+
+    @staticmethod
+    def _echoes(into: IncomingRecovery) -> int:
+        """How many times a question is asked once more: in bursts the way back may be as long without a datagram."""
+        if not into.loss.is_real or not into.overdue.is_of_use:
+            return 1
+        return 2 if into.loss.burst < BURSTS else 3
 
     def came_again(self, track: int, pts: int, units: int, now: float) -> None:
         """A frame has come the plain way that was here before: if it had come another way, it was not lost, but late."""

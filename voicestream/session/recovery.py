@@ -9,7 +9,7 @@ from voicestream.codepoints import CodecId
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
 from voicestream.core.rate_limit import RateLimit
-from voicestream.core.recovery.budget import RedundancyBudget, Tool
+from voicestream.core.recovery.budget import RedundancyBudget, Tool, answering
 from voicestream.core.recovery.fec import RepairEncoder, Source, runs_of
 from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
@@ -173,6 +173,13 @@ class Recovery:
     def carried(self, size: int) -> None:
         """A datagram of this size leaves."""
         self.budget.carried(size + WIRE_OVERHEAD)
+
+    def plan(self, share: float, *, echoes: int, carried_bps: float) -> None:
+        """What redundancy may take of the wire, how often an answer rides along, and what the path carries."""
+        self.echoes = echoes
+        self.budget.share = share
+        self.budget.answers = answering(echoes)
+        self.budget.path_carries(carried_bps if echoes > 1 else 0.0)  # where losses are no bursts, many at once are a queue's
 
     def reported(self, feedback: Feedback) -> None:
         """A report told what became of datagrams."""

@@ -97,7 +97,7 @@ def test_losses_are_told(kit) -> None:
     pair.talk(4.0)
     pair.run(0.3)
     stats = pair.client.stats(pair.now)
-    assert stats.datagrams_lost == pytest.approx(stats.datagrams_sent / 10, abs=1)
+    assert stats.datagrams_lost == pytest.approx(stats.datagrams_sent / 10, abs=1.5)  # of the last ones nothing is known yet
     assert stats.loss_share == pytest.approx(0.1, abs=0.01)
     assert stats.tracks[0].frames_lost == pytest.approx(20, abs=2)  # what was sent again can be lost too
     assert stats.datagrams_acked + stats.datagrams_lost + stats.datagrams_unreported <= stats.datagrams_sent

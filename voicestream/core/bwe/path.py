@@ -38,6 +38,9 @@ LATE: Final = 1
 LOSSY: Final = 0.01
 """Share of losses from which what does not come is likely to be lost."""
 
+LASTING_LOSS: Final = 0.0025
+"""Share of the last several hundred from which it is: one burst of three is remembered for a few seconds, two for ten."""
+
 LAG_WINDOW: Final = 30.0
 FRESH: Final = 0.15
 """Seconds by which reports may come later than the soonest of the last half minute, and still tell of what is."""
@@ -142,7 +145,8 @@ class PathView:
             self._lag = now - self.told_to - max(0.0, self.delay.wait)
             self._lags.add(now, self._lag)
         self.overdue = 0.0
-        if seen_until is not None and len(self._under_way) > LATE and self.losses.share < LOSSY:
+        likely_lost = self.losses.share >= LOSSY or self.own_losses.lasting >= LASTING_LOSS
+        if seen_until is not None and len(self._under_way) > LATE and not likely_lost:
             self.overdue = seen_until - self._under_way[LATE][0] - self.delay.base
 
     def _measure(self, sample: Sample, now: float) -> None:

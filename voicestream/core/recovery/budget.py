@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["ANSWERS", "RedundancyBudget", "Tool"]
+__all__ = ["ANSWERS", "RedundancyBudget", "Tool", "answering"]
 
 MAX_CREDIT: Final = 1500.0
 """Bytes that may be saved up."""
@@ -18,10 +18,19 @@ TIGHT_CREDIT: Final = 200.0
 OVERDRAFT: Final = 900.0
 """Bytes by which retransmissions may run ahead of the measured loss: a burst is to be answered before it is measured."""
 
+OVERDRAFT_TIME: Final = 0.2
+MOST_OVERDRAFT: Final = 3000.0
+"""The same in seconds of what the path carries, and at most: all frames of a long burst at a good rate, each with its echoes."""
+
 ANSWERS: Final = 2.0
 """Wire bytes that answering a lost one takes: the answer in a packet of its own, and its echo."""
 
 _LOSS_GAIN: Final = 1 / 64
+
+
+def answering(echoes: int) -> float:
+    """Wire bytes that answering a lost one takes when the answer rides so many times on later audio."""
+    return ANSWERS + echoes - 1
 
 
 class Tool(enum.Enum):
@@ -35,31 +44,39 @@ class Tool(enum.Enum):
 
 
 class RedundancyBudget:
-    """Credit grows with what is sent: by `share` of the wire for any tool, and by twice the measured loss for retransmissions alone.
+    """Credit grows with what is sent: by `share` of the wire for any tool, and by what answering
+    the measured loss takes for retransmissions alone.
 
     Args:
         share: Part of the wire bytes that redundancy may take, 0 to 0.5; with 0 there is none, retransmissions included.
 
     Attributes:
         share: The same; may be changed at any time.
+        answers: Wire bytes that answering a lost one takes, see `answering`; may be changed at any time.
         loss: Smoothed share of datagrams lost.
         wire_bytes: Bytes on the wire so far, redundancy included.
     """
 
-    __slots__ = ("_answers", "_credit", "_spent", "loss", "share", "wire_bytes")
+    __slots__ = ("_answers", "_credit", "_overdraft", "_spent", "answers", "loss", "share", "wire_bytes")
 
     def __init__(self, share: float) -> None:
         self.share = share
+        self.answers = ANSWERS
         self.loss = 0.0
         self.wire_bytes = 0
         self._credit = 0.0
         self._answers = 0.0
+        self._overdraft = OVERDRAFT
         self._spent = dict.fromkeys(Tool, 0)
 
     @property
     def spent(self) -> Mapping[Tool, int]:
         """Bytes by tool."""
         return MappingProxyType(self._spent)
+
+    def path_carries(self, rate_bps: float) -> None:
+        """So many bits per second on the wire: what runs ahead of the measured loss is to fill no queue for long."""
+        self._overdraft = min(MOST_OVERDRAFT, max(OVERDRAFT, OVERDRAFT_TIME * rate_bps / 8))
 
     def outcome(self, acked: int, lost: int) -> None:
         """A report told of so many datagrams."""
@@ -71,18 +88,18 @@ class RedundancyBudget:
         """A datagram leaves, with all that is in it."""
         self.wire_bytes += wire_bytes
         self._credit = min(MAX_CREDIT, self._credit + self.share * wire_bytes)
-        self._answers = min(MAX_CREDIT, self._answers + ANSWERS * self.loss * wire_bytes)
+        self._answers = min(MAX_CREDIT, self._answers + self.answers * self.loss * wire_bytes)
 
     def tighten(self) -> None:
         """The path carries less: what was saved up before is worth little now."""
         self._credit = min(self._credit, TIGHT_CREDIT)
-        self._answers = min(self._answers, TIGHT_CREDIT - OVERDRAFT)
+        self._answers = min(self._answers, TIGHT_CREDIT - self._overdraft)
 
     def allows(self, tool: Tool, size: int) -> bool:
         """Whether `size` bytes may be spent on `tool` now."""
         if not self.share:
             return False
-        return self._credit >= size or (tool is Tool.RETRANSMISSION and self._answers + OVERDRAFT >= size)
+        return self._credit >= size or (tool is Tool.RETRANSMISSION and self._answers + self._overdraft >= size)
 
     def spend(self, tool: Tool, size: int) -> None:
         """So many bytes go to `tool`, with the headers that they cause."""

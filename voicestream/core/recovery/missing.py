@@ -20,7 +20,8 @@ ECHO_AFTER: Final = 0.008
 """Seconds after which a question is asked once more, lest it be lost: the far end answers within a round trip only once."""
 
 LATER: Final = 0.02
-"""Seconds after which a second echo leaves, unless it could ride on another question before: questions may meet a burst, too."""
+"""Seconds after which a second echo leaves, unless it could ride on another question before: questions may meet a burst, too. A third one
+leaves as much later."""
 
 ANSWER_SLACK: Final = 0.02
 """Seconds beyond the round trip before the next question: the answer may have waited for a datagram to ride on."""
@@ -46,7 +47,7 @@ class MissingTracker:
 
     Attributes:
         asked: Pieces asked for, repeats and echoes included.
-        echoes: How many times a question is asked once more at once: 1, or 2 where losses are usual.
+        echoes: How many times a question is asked once more at once: 1, 2 where losses are usual, 3 in bursts.
         given_up: Pieces that could not have come in time any more.
     """
 
@@ -148,7 +149,7 @@ class MissingTracker:
             return piece.since + REORDER_PATIENCE
         if piece.echoes >= self.echoes:
             return piece.asked_at + max(rtt, ECHO_AFTER) + ANSWER_SLACK
-        return piece.asked_at + (LATER if piece.echoes else ECHO_AFTER)
+        return piece.asked_at + (LATER * piece.echoes or ECHO_AFTER)
 
 
 def _late_units(piece: _Piece, now: float, rtt: float) -> int:

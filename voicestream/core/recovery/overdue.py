@@ -39,6 +39,13 @@ NEW_RELATION: Final = 0.02
 LASTING: Final = 30.0
 """Seconds after a loss for which others are to be expected."""
 
+UNKNOWN_FOR: Final = 10.0
+"""Seconds from the first frame on for which they are, too: nobody knows the path, and the first burst is as long as the others."""
+
+UNSURE: Final = 0.01
+"""Seconds for which a frame is waited for longer until anything was lost, and only where frames come as regularly as `FIRST_SLACK` says: a
+queue may have begun."""
+
 
 class OverdueWatch:
     """Knows when the frames of one track come, and of which the time has passed.
@@ -48,7 +55,9 @@ class OverdueWatch:
         slack: Seconds beyond its usual time after which a frame is overdue.
     """
 
-    __slots__ = ("_before", "_end", "_expected", "_lost_at", "_quickest", "_seen", "_told", "_turn_at", "_units", "asked_end", "slack")
+    __slots__ = (
+        "_before", "_end", "_expected", "_lost_at", "_quickest", "_seen", "_told", "_turn_at", "_units", "_unsure", "asked_end", "slack",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.asked_end = 0
@@ -61,18 +70,23 @@ class OverdueWatch:
         self._told = 0
         self._expected: float | None = None
         self._lost_at = -math.inf
+        self._unsure = UNSURE
 
     @property
     def is_of_use(self) -> bool:
         """Whether the next loss will be known by the clock."""
-        return self.slack < MOST_SLACK and self._seen >= LEAST_SEEN
+        most = FIRST_SLACK if self._unsure else MOST_SLACK
+        return self.slack < most and self._seen >= LEAST_SEEN
 
     def lost(self, now: float) -> None:
         """Something did get lost: more may."""
         self._lost_at = now
+        self._unsure = 0.0
 
     def came(self, pts: int, units: int, now: float, *, talkspurt_start: bool, talkspurt_end: bool) -> None:
         """A frame has come the plain way."""
+        if not self._seen:
+            self._lost_at = now - LASTING + UNKNOWN_FOR
         self._seen += 1
         end = pts + units
         delay = now - end / UNITS_PER_SECOND
@@ -117,4 +131,4 @@ class OverdueWatch:
         return expected
 
     def _due_at(self, end: int) -> float:
-        return min(self._quickest, self._before) + end / UNITS_PER_SECOND + self.slack
+        return min(self._quickest, self._before) + end / UNITS_PER_SECOND + self.slack + self._unsure

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["UNKNOWN_LOSS", "LossWatch", "Waiting", "waiting_for"]
+__all__ = ["BURSTS", "UNKNOWN_LOSS", "LossWatch", "Waiting", "waiting_for"]
 
 GAIN: Final = 1 / 200
 """Part that one frame has in the receiver's estimate of the loss."""

@@ -243,6 +243,20 @@ def test_what_should_have_come_and_has_not_is_heeded_before_it_comes() -> None:
     assert driver.estimator.state is State.RAMP
 
 
+@pytest.mark.parametrize("lost", [0, 8])
+def test_where_a_burst_was_lost_lately_what_has_not_come_is_no_reason(lost: int) -> None:
+    driver = Driver()
+    driver.run(3)
+    first = driver.number
+    for number in range(first, first + lost):
+        driver.estimator.sent(number, driver.now, 250)
+        driver.number, driver.now = driver.number + 1, driver.now + 0.02
+    driver.estimator.feedback(driver.now, [], list(range(first, first + lost)), RTT)
+    driver.run(4)
+    silent(driver, until=0.1)
+    assert driver.estimator.is_overdue is (not lost)
+
+
 def test_a_queue_the_other_way_is_a_reason_to_send_little_until_there_is_news() -> None:
     driver = Driver()
     driver.run(3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voicestream.core.recovery.budget import ANSWERS, RedundancyBudget, Tool
+from voicestream.core.recovery.budget import ANSWERS, MOST_OVERDRAFT, OVERDRAFT, RedundancyBudget, Tool, answering
 
 
 def run(budget: RedundancyBudget, tool: Tool, size: int, datagrams: int) -> float:
@@ -65,6 +65,30 @@ def test_a_burst_is_answered_before_it_is_measured_and_paid_for_later() -> None:
         budget.outcome(9, 1)
         budget.carried(150)
         assert budget.allows(Tool.RETRANSMISSION, 10)
+
+
+@pytest.mark.parametrize(("rate_bps", "bytes_ahead"), [(12_000, OVERDRAFT), (80_000, 2000), (400_000, MOST_OVERDRAFT)])
+def test_a_burst_is_answered_ahead_of_the_measured_loss_as_far_as_the_path_carries_that(rate_bps: float, bytes_ahead: float) -> None:
+    budget = RedundancyBudget(0.1)
+    budget.path_carries(rate_bps)
+    spent = 0
+    while budget.allows(Tool.RETRANSMISSION, 100):
+        budget.spend(Tool.RETRANSMISSION, 100)
+        spent += 100
+    assert spent == bytes_ahead
+    assert not budget.allows(Tool.REPAIR, 1)
+
+
+def test_each_echo_of_an_answer_has_its_credit() -> None:
+    assert answering(1) == ANSWERS
+    taken = []
+    for echoes in (1, 2):
+        budget = RedundancyBudget(0.1)
+        budget.answers = answering(echoes)
+        for _ in range(200):
+            budget.outcome(19, 1)
+        taken.append((run(budget, Tool.RETRANSMISSION, 100, 5000) - 0.1) / budget.loss)
+    assert taken == pytest.approx([2.0, 3.0], abs=0.2)
 
 
 def test_what_was_saved_up_at_a_better_rate_is_not_spent_at_a_worse_one() -> None:

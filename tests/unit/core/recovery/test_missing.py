@@ -91,6 +91,14 @@ def test_a_question_that_had_its_echo_rides_once_more_on_the_next_one_where_loss
     assert [ranges for ranges in asked if ranges] == [((108, 8),), ((108, 8),)], "and not for ever"
 
 
+def test_in_bursts_a_third_echo_leaves_later_than_the_second() -> None:
+    missing = MissingTracker()
+    missing.echoes = 3
+    missing.hole(100, 8, 1.0, 1.15)
+    asked = [index for index in range(60) if missing.due(1.0 + REORDER_PATIENCE + index / 1000, RTT)]
+    assert asked == pytest.approx([0, 8, 20, 40], abs=1)
+
+
 @pytest.mark.parametrize("pieces", [1, 20, MAX_PIECES])
 def test_a_timer_that_is_late_asks_for_each_piece_once_and_keeps_the_second_echo_for_later(pieces: int) -> None:
     missing = MissingTracker()

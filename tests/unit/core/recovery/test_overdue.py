@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from voicestream.core.recovery.overdue import LEAST_SLACK, MOST_FRAMES, MOST_SLACK, OverdueWatch
+from voicestream.core.recovery.overdue import LEAST_SLACK, MOST_FRAMES, MOST_SLACK, UNSURE, OverdueWatch
 
 FRAME = 8
 PATH = 0.04
@@ -46,12 +46,33 @@ def test_in_a_burst_each_frame_is_told_in_its_turn_up_to_a_bound() -> None:
 
 def test_where_nothing_was_lost_of_late_nothing_is_overdue() -> None:
     watch = OverdueWatch()
-    feed(watch, 0, 50)
+    feed(watch, 0, 600)
     assert watch.next_timer() is None
-    watch.lost(0.5)
+    watch.lost(12.0)
     assert watch.next_timer() is not None
-    feed(watch, 50, 1600)
+    feed(watch, 600, 1600)
     assert watch.next_timer() is None
+
+
+def test_in_the_beginning_something_may_be_lost_but_is_given_more_time() -> None:
+    watch = OverdueWatch()
+    at = feed(watch, 0, 50)
+    timer = watch.next_timer()
+    assert timer is not None
+    assert timer == pytest.approx(at + watch.slack + UNSURE)
+    watch.lost(1.0)
+    feed(watch, 50, 1)
+    assert watch.next_timer() == pytest.approx(at + 0.02 + watch.slack)
+
+
+def test_in_the_beginning_of_a_path_that_may_have_a_queue_nothing_is_overdue() -> None:
+    watch = OverdueWatch()
+    feed(watch, 0, 50)
+    feed(watch, 50, 10, late=0.015)
+    feed(watch, 60, 2)
+    assert watch.next_timer() is None
+    watch.lost(1.0)
+    assert watch.next_timer() is not None
 
 
 def test_nothing_follows_the_end_of_a_talkspurt_or_what_is_void() -> None:
