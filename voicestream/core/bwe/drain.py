@@ -49,12 +49,12 @@ class DrainWatch:
         """Whether the queue has had time to answer."""
         return now > self._settled_at
 
-    def unmoved(self, now: float, queue: float, trend: float, less: float) -> bool:
+    def unmoved(self, now: float, queue: float, trend: float, less: float, unsure: float = 0.0) -> bool:
         """Whether it stays though it should be gone; `less`: part by which less is sent than could arrive.
 
         It may grow meanwhile: a queue that others keep goes up and down with their windows.
         """
-        return trend > -FLAT and less * (now - self._peak_at) > self.peak + 0.15 and queue > 0.5 * self.peak
+        return trend > -FLAT and less * (now - self._peak_at) > self.peak + 0.15 + unsure and queue > 0.5 * self.peak
 
     def rests(self, now: float, trend: float) -> bool:
         """Whether it has shrunk as far as it will."""

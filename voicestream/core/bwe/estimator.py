@@ -12,9 +12,10 @@ from typing import Final
 
 from voicestream.core.bwe import tuning
 from voicestream.core.bwe.drain import DrainWatch
+from voicestream.core.bwe.growth import Growth
 from voicestream.core.bwe.known import Known
 from voicestream.core.bwe.pairs import LUMPY
-from voicestream.core.bwe.path import FASTER
+from voicestream.core.bwe.path import FASTER, JITTERY
 from voicestream.core.bwe.pause import Pause
 from voicestream.core.bwe.samples import Sample
 from voicestream.core.bwe.state import State
@@ -57,8 +58,7 @@ class Estimator(Known):
         self._before: tuple[State, float | None, float | None, float] | None = None  # state, share, pair and moment when the drain began
         self._undone_at = -math.inf
         self._restarts = 0  # drains that were begun anew because it was less than thought
-        self._since: float | None = None  # ramp: a queue has been there; cruise: none has been there well above our share
-        self._careful = False  # ramp: pairs tell of nothing new
+        self._since: float | None = None  # ramp: a queue has been there
 
     @property
     def draining(self) -> bool:
@@ -117,10 +117,6 @@ class Estimator(Known):
         self.path.waiting_since = now - rtt
         self._set(0.6 * self.target_bps)  # VS-9.5-1
 
-    def next_timer(self, rtt: float) -> float | None:
-        """When `tick` has something to do, or None."""
-        return self.path.starved_at(rtt)
-
     def limit(self, max_bps: float) -> None:
         """There is no use for more than this (but the estimate never falls below its minimum)."""
         self.max_bps = max(max_bps, self._min_bps)
@@ -132,6 +128,7 @@ class Estimator(Known):
         self._share = self._share_pair = None
         self._careful = False
         self._pause, self._before = Pause(), None
+        self._growth = Growth()
         self._enter(State.RAMP, now, "another path")
 
     # What follows
@@ -146,8 +143,9 @@ class Estimator(Known):
             self._drain(now, rtt)
         elif self.state is State.REFRESH:
             self._refresh(now, rtt)
-        elif self._overused(now, rtt):
-            self._congested(now, rtt, "a queue grows")
+        elif self._overused():
+            if not self._no_more(now):
+                self._congested(now, rtt, "a queue grows")
         elif self._begins():
             self._congested(now, rtt, "each datagram comes later")
         elif self._answers_losses(now, rtt):
@@ -156,6 +154,20 @@ class Estimator(Known):
             self._ramp(now, rtt, passed)
         else:
             self._cruise(now, passed)
+
+    def _no_more(self, now: float) -> bool:
+        """Go back to where it was well before, where that is all that a small queue asks for: more than our share was tried."""
+        path, before = self.path, self.target_bps
+        if self.state is not State.RAMP or max(path.delay.standing, path.delay.newest) > 2 * self._aim() + 0.02:
+            return False
+        window = 0.4 + tuning.UNREST_RATE * path.delay.unrest
+        arriving = min(before, path.busy.rate_bps(0.3) or path.delivery.rate_bps(window) or before)
+        if (above := self._growth.turned_back(now, arriving)) is None:
+            return False
+        self._note_share(now, max(arriving, min(above, before)))
+        self._enter(State.CRUISE, now, "no more than before")
+        self._set(min(before, max(tuning.GENTLE * arriving, above)))
+        return True
 
     def _congested(self, now: float, rtt: float, reason: str) -> None:
         """A queue has formed: note our share and go below it until the queue is gone."""
@@ -168,8 +180,10 @@ class Estimator(Known):
         state = self.state if self.state is State.RAMP or self._share is None else State.CRUISE
         self._before = (state, self._share, self._share_pair, now)
         busy = self.path.busy.rate_bps(0.15) or self.path.busy.rate_bps(0.3)
-        arriving = busy or self.path.delivery.rate_bps(max(0.4, min(rtt, 0.3) + 0.2)) or before
+        window = max(0.4, min(rtt, 0.3) + 0.2) + tuning.UNREST_RATE * self.path.delay.unrest
+        arriving = busy or self.path.delivery.rate_bps(window) or before
         self._note_share(now, max(tuning.LEAST_SHARE * before, min(arriving, before)))
+        self._growth.turned_back(now, self._share or before)
         self._resume_bps = before
         self._restarts = 0
         self._pause.may_begin = True
@@ -191,15 +205,11 @@ class Estimator(Known):
         drains_in = known and backlog / max(0.05, 1 - tuning.LEAST_SPEECH * self._min_bps / known)
         self._pause.update(now, backlog, path.delay.wait, path.told_to, drains_in=drains_in)
 
-    def _note_share(self, now: float, share: float) -> None:
-        self._share = share
-        self._share_pair = self.path.pairs.newest_bps(now) or self.path.pairs.capacity_bps(now)
-
     def _drain_rate(self, now: float) -> float:
         share, delay = self._share or self.target_bps, self.path.delay
         queue = max(delay.standing, delay.newest, self.path.backlog(now, share))
         # Not so low that speech would have to pause, if the queue gets shorter without.
-        return max(share * min(0.85, max(0.4, 0.9 - queue / 0.4)), min(0.65 * share, 2.75 * self._min_bps))
+        return max(share * min(tuning.DRAIN_USE, max(0.4, 0.9 - queue / 0.4)), min(0.65 * share, 2.75 * self._min_bps))
 
     def _drain(self, now: float, rtt: float) -> None:
         delay, watch = self.path.delay, self._watch
@@ -220,7 +230,7 @@ class Estimator(Known):
                 self._restarts += 1
                 self._note_share(now, arriving)
                 self._begin_drain(now, rtt, "it is less than thought")
-            elif watch.unmoved(now, queue, delay.trend, 1 - self.target_bps / share):
+            elif watch.unmoved(now, queue, delay.trend, 1 - self.target_bps / share, tuning.UNREST_DRAIN * delay.unrest):
                 self._not_ours(now)
             elif queue < 0.5 * watch.peak and watch.rests(now, delay.trend):
                 delay.rebase(self.path.fast(now))  # what is left is the length of datagrams on a slower link
@@ -281,11 +291,12 @@ class Estimator(Known):
             self._set(ceiling)
             return
         proven = fast is not None and fast > 1.2 * target
-        if self.path.delay.standing > 0.6 * self._aim() and not self._rivals.compete(now):
+        if not self._clear() and not self._rivals.compete(now):
             if self._since is None:
                 self._since = now
             elif now - self._since > 1.0:  # that is how it is going to be
                 self._note_share(now, min(self.path.delivery.rate_bps(1.0) or target, target))
+                self._growth.turned_back(now, self._share or target)
                 self._enter(State.CRUISE, now, "a queue stays")
             return
         self._since = None
@@ -302,7 +313,8 @@ class Estimator(Known):
         if steady is not None and self._share is not None:  # the pairs before the congestion may have told of a faster link
             self._share_pair = steady if self._share_pair is None else min(self._share_pair, steady)
         fast = self.path.surely_fast(now, clear=queue < aim)
-        if fast is not None and self._share_pair is not None and fast > FASTER * self._share_pair:
+        if fast is not None and self._share_pair is not None and fast > FASTER * self._share_pair and self._growth.believes_pairs(now):
+            self._growth.look(self._share, by_jitter=self.path.delay.jitter > JITTERY)
             self._share = self._share_pair = None  # the link has become faster
             self.path.delay.rebase(fast)
             self._careful, self._policed_until = False, -math.inf
@@ -314,24 +326,16 @@ class Estimator(Known):
             self._enter(State.REFRESH, now, "the empty path was not seen for long")
             self._set(0.8 * target)
             return
-        missing = max(-2.0, min(1.0, 1 - queue / aim))
-        change = tuning.ADD_BPS * missing - tuning.DAMPING * target * max(-0.1, min(0.3, self.path.delay.trend)) * (queue > 0.2 * aim)
-        grown = target + change * passed
+        grown = target + self._change(now, passed) * passed
         if grown > target:
             used = self.path.sent_bps > 0.6 * target or (fast is not None and fast > 1.5 * target)
             grown = max(target, min(grown, self._ceiling(now))) if used else target
         self._set(grown)
-        self._look_for_room(now, queue < 0.3 * aim)
-
-    def _look_for_room(self, now: float, clear: bool) -> None:
-        """Where the queue stays away well above the old share, the share is another one."""
-        if not clear or self._share is None or self.target_bps < 1.05 * self._share:
-            self._since = None
-        elif self._since is None:
-            self._since = now
-        elif now - self._since > 1.5:
+        part = self._is_part()
+        if self._growth.is_time(now, self.target_bps, self._share, part=part, unrest=self.path.blind):
             # Where pairs tell of more than our share, others have the rest.
-            self._careful = self._is_part() and self.target_bps > 2 * self._min_bps
+            self._careful = part and self.target_bps > 2 * self._min_bps
+            self._growth.look(self._share)
             self._share = self._share_pair = None
             self._enter(State.RAMP, now, "no queue above the old share")
 
@@ -378,6 +382,7 @@ class Estimator(Known):
     def _enter(self, state: State, now: float, reason: str) -> None:
         changed = state is not self.state
         self._since = None
+        self._growth.begin()
         self.is_overdue = False
         self.state, self._state_at = state, now
         if changed and self._observer is not None:

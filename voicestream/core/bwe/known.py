@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from voicestream.core.bwe import tuning
+from voicestream.core.bwe.growth import Growth
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
 from voicestream.core.bwe.pair_schedule import PairSchedule
@@ -40,6 +41,8 @@ class Known:
         self._decided_at: float | None = None
         self._schedule = PairSchedule()
         self._rivals = Rivals()
+        self._growth = Growth()
+        self._careful = False  # ramp: pairs tell of nothing new
         self._policed_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
     @property
@@ -70,6 +73,10 @@ class Known:
         """Rate at which what was sent arrived over the last second or so; 0 before that is known."""
         return self.path.delivery.rate_bps(1.0) or 0.0
 
+    def next_timer(self, rtt: float) -> float | None:
+        """When `tick` has something to do, or None."""
+        return self.path.starved_at(rtt)
+
     def wants_pair(self, now: float) -> bool:
         """Whether something useful should leave right behind the next datagram of audio; call `paired` when it does."""
         if not self._schedule.may_be_due(now):
@@ -94,7 +101,46 @@ class Known:
 
     def _aim(self) -> float:
         """Queue to aim at while cruising, in seconds."""
-        return min(tuning.MOST_QUEUE, max(tuning.LEAST_QUEUE, tuning.QUEUED_BITS / self.target_bps))
+        # Less than jitter makes of no queue at all could not be held.
+        least = max(tuning.LEAST_QUEUE, tuning.UNREST_QUEUE * self.path.delay.unrest)
+        return min(tuning.MOST_QUEUE, max(least, tuning.QUEUED_BITS / self.target_bps))
+
+    def _clear(self) -> bool:
+        """Whether so little of a queue is there that the rate may ramp up."""
+        return self.path.delay.standing <= (tuning.CLEAR_UNREST if self.path.blind else tuning.CLEAR_RAMP) * self._aim()
+
+    def _overused(self) -> bool:
+        """Whether the queue is longer than it should be, and grows; jitter looks like growth at times."""
+        delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
+        trend = delay.trend - tuning.UNREST_TREND * delay.unrest
+        if self._rivals.compete(delay.newest_at):
+            return False  # the queue is theirs; losses and the guess bound the rate
+        if self.state is State.RAMP:
+            return (queue > aim + 0.007 and trend > 0.02) or queue > 2 * aim + 0.02
+        return (queue > 2 * aim + 0.02 and trend > 0.03) or queue > 2 * aim + 0.06
+
+    def _begins(self) -> bool:
+        """Whether a queue begins to grow: sooner known than that it stands, and undone where nothing comes of it."""
+        busy, delay = self.path.busy, self.path.delay
+        # Where the link is shared some queue is always there, and datagrams of others come in between.
+        shared = self._careful if self.state is State.RAMP else self._is_part()
+        begun = tuning.BEGUN + (tuning.SHARED * self._aim() if shared else 0.0)
+        if self._rivals.compete(delay.newest_at) or delay.newest < begun:
+            return False
+        return busy.rises >= tuning.RISES and busy.risen > begun + 4 * delay.jitter
+
+    def _change(self, now: float, passed: float) -> float:
+        """Bits per second each second by which the rate should change while it cruises, `passed` seconds after the last time."""
+        delay, aim, target, blind = self.path.delay, self._aim(), self.target_bps, self.path.blind
+        queue = delay.standing / aim
+        self._growth.see(now, passed, queue, target, unrest=blind)
+        add = self._growth.add_bps(now, target, self._share, unrest=blind, link=self._share_pair if self._is_part() else None)
+        damped = tuning.DAMPING * target * max(-0.1, min(0.3, delay.trend)) if queue > 0.2 else 0.0
+        return add * max(-2.0, min(1.0, 1 - queue)) - damped
+
+    def _note_share(self, now: float, share: float) -> None:
+        self._share = share
+        self._share_pair = self.path.pairs.newest_bps(now) or self.path.pairs.capacity_bps(now)
 
     def _fair_guess(self, now: float) -> float | None:
         """Part of the link to be taken whatever the queue says while others keep it full."""
@@ -102,7 +148,7 @@ class Known:
         return tuning.RIVAL_USE * pair if self._rivals.compete(now) and pair is not None else None
 
     def _ceiling(self, now: float) -> float:
-        fast = self.path.fast(now)
+        fast = None if self.path.blind else self.path.fast(now)
         ceiling = self.max_bps if fast is None else tuning.PAIR_USE * fast
         if now < self._policed_until and self._share is not None:
             ceiling = min(ceiling, self._share)
@@ -112,21 +158,6 @@ class Known:
     def _is_part(self) -> bool:
         """Whether the link carries more than what is ours of it."""
         return self._share is not None and self._share_pair is not None and self._share_pair > PART * self._share
-
-    def _overused(self, now: float, rtt: float) -> bool:
-        delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
-        if self._rivals.compete(now):
-            return False  # the queue is theirs; losses and the guess bound the rate
-        if self.state is State.RAMP:
-            return (queue > aim + 0.007 and delay.trend > 0.02) or queue > 2 * aim + 0.02
-        return (queue > 2 * aim + 0.02 and delay.trend > 0.03) or queue > 2 * aim + 0.06
-
-    def _begins(self) -> bool:
-        """Whether a queue begins to grow: sooner known than that it stands, and undone where nothing comes of it."""
-        busy, delay = self.path.busy, self.path.delay
-        if self._rivals.compete(delay.newest_at) or delay.newest < tuning.BEGUN:
-            return False
-        return busy.rises >= tuning.RISES and busy.risen > tuning.BEGUN + 4 * delay.jitter
 
     def _steps(self, now: float) -> bool:
         """Whether the newest datagram came so much later than the one before that jitter is no reason: the next ones will show."""

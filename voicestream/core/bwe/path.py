@@ -48,11 +48,21 @@ FRESH: Final = 0.15
 JITTERY: Final = 0.003
 """Seconds of jitter from which single pairs tell little."""
 
+BLIND: Final = 0.005
+"""Seconds of the path's own jitter from which no number of pairs tells anything: their datagrams come apart by chance."""
+
+SEES_AGAIN: Final = 0.0015
+"""The same below which they do again."""
+
+UNREST_WAIT: Final = 4.0
+"""A wait that jitter explains, in parts of that."""
+
 
 class PathView:
     """What was sent, and what reports and pairs tell of it.
 
     Attributes:
+        blind: The path has so much jitter of its own that pairs tell nothing, and lengths of datagrams matter little.
         busy: What the link carries while ours has to wait.
         delay: The queue.
         delivery: What arrives.
@@ -67,7 +77,7 @@ class PathView:
     """
 
     __slots__ = (
-        "_asked_at", "_blackouts", "_lag", "_lags", "_queued_at", "_sent_at", "_slowest", "_under_way", "busy", "delay",
+        "_asked_at", "_blackouts", "_lag", "_lags", "_queued_at", "_sent_at", "_slowest", "_under_way", "blind", "busy", "delay",
         "delivery", "first_at", "losses", "overdue", "own_losses", "pairs", "sent_bps", "told_to", "waiting_since",
     )  # fmt: skip
 
@@ -86,6 +96,7 @@ class PathView:
         self._sent_at: float | None = None
         self._asked_at = 0.0
         self._blackouts = Blackouts()
+        self.blind = False
         self._queued_at = -QUEUE_MEMORY
         self._under_way: deque[tuple[float, int]] = deque(maxlen=MOST_UNDER_WAY)  # (sent at, bytes)
         self._lag = 0.0  # of the news: seconds since the newest datagram that arrived had left, less what it waited
@@ -129,7 +140,7 @@ class PathView:
             self.delivery.add(sample)
             if not second:
                 self._measure(sample, now)
-            self.busy.add(sample, None if second else sample.delay - self.delay.base)
+            self.busy.add(sample, None if second else sample.delay - self.delay.base - UNREST_WAIT * self.delay.unrest)
         self.delivery.lost(lost)
         if max(self.delay.standing, self.delay.newest) >= QUEUE_DROPS:
             self._queued_at = now
@@ -151,13 +162,19 @@ class PathView:
 
     def _measure(self, sample: Sample, now: float) -> None:
         """Take a delay. On a link that has become faster the old lengths of datagrams have made the base too low: begin anew."""
+        if self.blind is not self._is_blind():
+            self.blind = not self.blind
+            self.delay.rebase(None if self.blind else self.fast(now))
         fast, sure = self.fast(now), self.surely_fast(now, clear=False)
         if sure is not None and self._slowest is not None and sure > FASTER * self._slowest:
             self.delay.rebase(sure)
             self._slowest = sure
         elif fast is not None:
             self._slowest = fast if self._slowest is None else min(self._slowest, fast)
-        self.delay.add(sample, fast)
+        self.delay.add(sample, fast, whole=self.blind)
+
+    def _is_blind(self) -> bool:
+        return self.delay.unrest > (SEES_AGAIN if self.blind else BLIND)
 
     def starved_at(self, rtt: float) -> float | None:
         """When the lack of feedback begins to mean something, or None."""
@@ -173,6 +190,8 @@ class PathView:
         What looks like a queue (not `clear`) may come of the length that datagrams had on a slower link, so three pairs outweigh it.
         """
         if self.delay.jitter > JITTERY:
+            if self.blind:
+                return None
             return self.pairs.newest_bps(now, age=3.0, least=4)
         return self.pairs.newest_bps(now) if clear else self.pairs.newest_bps(now, age=2.5, least=3)
 

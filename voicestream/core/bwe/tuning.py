@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    "ADD_BPS",
     "BEGUN",
     "CAREFUL",
     "CAREFUL_BPS",
     "CLEAR",
+    "CLEAR_RAMP",
+    "CLEAR_UNREST",
     "DAMPING",
+    "DRAIN_USE",
     "FINDING",
+    "GENTLE",
     "HOLD",
     "LEAST_QUEUE",
     "LEAST_SHARE",
@@ -27,9 +30,14 @@ __all__ = [
     "REFRESH",
     "RISES",
     "RIVAL_USE",
+    "SHARED",
     "STEP",
     "STEP_NOISE",
     "UNDO_INTERVAL",
+    "UNREST_DRAIN",
+    "UNREST_QUEUE",
+    "UNREST_RATE",
+    "UNREST_TREND",
 ]
 
 QUEUED_BITS: Final = 900.0
@@ -39,13 +47,34 @@ LEAST_QUEUE: Final = 0.008
 MOST_QUEUE: Final = 0.05
 """Bounds of the queue aimed at while cruising, in seconds."""
 
+UNREST_QUEUE: Final = 2.0
+"""The least of it where the path has jitter of its own, in parts of that."""
+
+CLEAR_RAMP: Final = 0.6
+CLEAR_UNREST: Final = 0.8
+"""Part of it up to which the rate ramps up, and the same where the path has jitter of its own."""
+
+UNREST_TREND: Final = 1.5
+"""Growth of the delay that such jitter looks like, in seconds a second for each second of it."""
+
+UNREST_RATE: Final = 20.0
+"""Seconds by which arrivals are looked at for longer to tell a rate, for each second of such jitter."""
+
+UNREST_DRAIN: Final = 10.0
+"""Seconds for which a queue is given more time to answer, for each second of such jitter."""
+
 PAIR_USE: Final = 0.93
 """Part of the bottleneck's rate that is used when there is nobody else."""
 
-ADD_BPS: Final = 2500.0
-"""Bits per second each second that a cruising flow gains while it sees no queue."""
+GENTLE: Final = 0.96
+"""Part of what arrives that is sent when there was no more to be had, and the queue is small."""
 
-DAMPING: Final = 1.5
+DRAIN_USE: Final = 0.88
+"""The same while a small queue is drained: so little below what follows that nothing is turned for it."""
+
+DAMPING: Final = 1.0
+"""Part of the rate that is taken away each second, for each second a second by which the delay grows."""
+
 RAMP_FAST: Final = 1.0
 RAMP_SLOW: Final = 0.4
 """Growth a second, as a share, with and without a pair that shows that there is room."""
@@ -76,6 +105,9 @@ REFRESH: Final = 25.0
 
 BEGUN: Final = 0.025
 """Seconds by which the delay has grown, beyond jitter, when a queue is said to begin."""
+
+SHARED: Final = 2.0
+"""The same where a queue is aimed at: so many times that one more."""
 
 RISES: Final = 2
 """Datagrams in a row that must each have come later."""

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from voicestream.core.bwe.delay import QueueDelay
+from voicestream.core.bwe.delay import STRETCH, QueueDelay
 from voicestream.core.bwe.samples import Sample, WindowedMin
 
 
@@ -52,6 +52,35 @@ def test_jitter_alone_is_no_queue() -> None:
     assert 0.003 < delay.jitter < 0.02
 
 
+def jittery(delay: QueueDelay, jitter: float, *, frame: float = 0.02, count: int = 500) -> list[float]:
+    """Feed it datagrams that keep their order; returns the queue that it sees after each."""
+    rng, last, found = random.Random(1), 0.0, []
+    for index in range(count):
+        last = max(last, index * frame + abs(rng.gauss(0, jitter)))
+        delay.add(Sample(index, index * frame, last, 150), None)
+        found.append(delay.standing)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("jitter", [0.02, 0.03])
+def test_much_jitter_that_keeps_the_order_is_no_queue_either(jitter: float) -> None:
+    found = jittery(QueueDelay(), jitter)
+    assert found[450] < 0.5 * jitter
+    assert found[-5] < jitter
+
+
+def test_jitter_of_the_path_is_told_from_what_sharing_and_a_growing_queue_make() -> None:
+    restless, shared, slow, full = (QueueDelay() for _ in range(4))
+    jittery(restless, 0.03)
+    jittery(shared, 0.004)
+    jittery(slow, 0.012, frame=0.06)
+    feed(full, [0.0] * 100)
+    feed(full, [0.06 * index for index in range(20)], start=100)
+    assert restless.unrest > 0.008
+    assert shared.unrest == slow.unrest == full.unrest == 0.0
+    assert full.jitter > 0.02
+
+
 def test_the_trend_is_the_growth_of_the_delay() -> None:
     delay = QueueDelay()
     feed(delay, [0.002 * index for index in range(50)])  # 2 ms every 20 ms sent
@@ -97,7 +126,7 @@ def test_the_moments_of_a_standing_queue_are_those_that_a_look_at_all_would_find
         at = sent_at + delay
         queue.add(Sample(number, sent_at, at, 200), None)
         known.append((at, delay))
-        near = [delay for moment, delay in known if moment >= at - 0.16]
+        near = [delay for moment, delay in known if moment >= at - 0.16 - STRETCH * queue.unrest]
         near = near if len(near) >= 3 else [delay for _, delay in known[-3:]]
         least = min(least, known[-1][1])
         noise = min(2 * queue.jitter / (len(near) + 1), 0.02)
