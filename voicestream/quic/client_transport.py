@@ -263,7 +263,7 @@ class ClientTransport(SocketOwner):
         if self.on_activity is not None and connection.is_up:
             self._call(self.on_activity, connection)
 
-    def _transmit(self, connection: Connection, now: float, only_received: bool = False) -> None:
+    def _transmit(self, connection: Connection, now: float) -> None:
         if self._port is not None and self._is_open:
             self._port.send(connection.datagrams_to_send(now))
             if connection.is_terminated and self._opened.done():

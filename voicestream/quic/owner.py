@@ -91,7 +91,7 @@ class SocketOwner(abc.ABC):
             connection = connections.popleft()
             if connection not in told:
                 self._tell(connection)
-            self._let_leave(connection, clock(), only_received=connection in told)
+            self._let_leave(connection, clock())
         self._set_timer()
         for connection in reversed(connections):
             self._woken.appendleft(connection)
@@ -132,8 +132,11 @@ class SocketOwner(abc.ABC):
         for connection in touched:
             self._tell(connection)
         # What they answer leaves together with what their owners have to say to it, who have a turn before that.
-        self._woken.extend(touched)
-        if touched:
+        with self.lock:
+            now = clock()
+            answering = [connection for connection in touched if not self._rests(connection, now)]
+        self._woken.extend(answering)
+        if answering:
             self._wake_soon()
         if len(self._inbox):
             self._reading_is_due = True
@@ -147,10 +150,10 @@ class SocketOwner(abc.ABC):
             self._let_leave(connection, max(clock(), now))
         self._set_timer()
 
-    def _let_leave(self, connection: Connection, now: float, *, only_received: bool = False) -> None:
+    def _let_leave(self, connection: Connection, now: float) -> None:
         """Send what a connection has to send. One that cannot say it, by a fault of ours, ends with that; the others go on."""
         with self.lock:
-            if self._does(self._transmit, connection, now, only_received):
+            if self._does(self._transmit, connection, now):
                 return
             self._does(connection.break_off, now, ErrorCode.INTERNAL_ERROR, "an internal error")
             self._does(self._transmit, connection, now)
@@ -242,8 +245,12 @@ class SocketOwner(abc.ABC):
         """Call the connection's owner; the lock is not held."""
 
     @abc.abstractmethod
-    def _transmit(self, connection: Connection, now: float, only_received: bool = False) -> None:
-        """Send what a connection has to send; the lock is held. `only_received`: nothing but packets has come to it since the last time."""
+    def _transmit(self, connection: Connection, now: float) -> None:
+        """Send what a connection has to send; the lock is held."""
+
+    def _rests(self, connection: Connection, now: float) -> bool:
+        """Whether nothing of a connection leaves, after packets of it have come, before its timer comes up; the lock is held."""
+        return False
 
     @abc.abstractmethod
     def _next_timer(self) -> float | None:

@@ -184,15 +184,15 @@ class ServerEndpoint:
         self._replies.clear()
         return packets
 
-    def flush(self, connection: Connection, now: float, *, only_received: bool = False) -> list[tuple[bytes, Address]]:
-        """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over.
+    def rests(self, connection: Connection, now: float) -> bool:
+        """Whether a connection need not be flushed after packets of it have come, as nothing of it leaves before its timer comes up."""
+        entry = self._entries.get(connection)
+        return entry is not None and entry.timer is not None and now < entry.timer and connection.is_calm(entry.timer)
 
-        `only_received`: all that has happened to it since the last time is that packets have come.
-        """
+    def flush(self, connection: Connection, now: float) -> list[tuple[bytes, Address]]:
+        """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over."""
         entry = self._entries.get(connection)
         if entry is None:
-            return []
-        if only_received and entry.timer is not None and now < entry.timer and connection.is_calm(entry.timer):
             return []
         timer = connection.idle_until(now)
         if timer is not None:

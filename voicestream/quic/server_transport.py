@@ -259,8 +259,11 @@ class ServerTransport(SocketOwner):
         if link is not None and link.on_activity is not None:
             self._call(link.on_activity, connection)
 
-    def _transmit(self, connection: Connection, now: float, only_received: bool = False) -> None:
-        self._send(self.endpoint.flush(connection, now, only_received=only_received))
+    def _rests(self, connection: Connection, now: float) -> bool:
+        return self.endpoint.rests(connection, now)
+
+    def _transmit(self, connection: Connection, now: float) -> None:
+        self._send(self.endpoint.flush(connection, now))
         if connection.is_terminated:
             self._loop.call_soon(self._let_go, connection)
 

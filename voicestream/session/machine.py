@@ -197,7 +197,8 @@ class Machine(abc.ABC):
 
     def is_calm(self, until: float) -> bool:
         """Whether surely nothing leaves, and nothing is due before `until`, the last `next_timer` or a time before it."""
-        return not self._events.outbox.waiting and self._lost_until is None and self._link.is_calm(until)
+        events = self._events
+        return not (events.outbox.waiting or events.has_stops) and self._lost_until is None and self._link.is_calm(until)
 
     def idle_until(self, now: float) -> float | None:
         """`next_timer` if nothing goes out now. None where something may, which the verbs below tell, and where no time is known."""

@@ -84,7 +84,7 @@ class ServerHost:
             self.flush(connection)
 
     def flush(self, connection: Connection | None, *, only_received: bool = False) -> None:
-        """Carry away what one connection has to say, and what belongs to none. `only_received`: see `ServerEndpoint.flush`."""
+        """Carry away what one connection has to say, and what belongs to none. `only_received`: see `ServerEndpoint.rests`."""
         if self._flushing:
             return
         self._flushing = True
@@ -108,7 +108,8 @@ class ServerHost:
             while True:
                 event = connection.next_event()
                 if event is None:
-                    packets += endpoint.flush(connection, now, only_received=only_received)
+                    if not only_received or not endpoint.rests(connection, now):
+                        packets += endpoint.flush(connection, now)
                     event = connection.next_event()
                 if event is None:
                     break

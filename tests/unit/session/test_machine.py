@@ -6,13 +6,15 @@ import random
 
 import pytest
 
-from voicestream.codepoints import ErrorCode
+from voicestream.codepoints import ErrorCode, EventKind
 from voicestream.config import SessionConfig
 from voicestream.core.lifecycle import State
 from voicestream.errors import StateError
 from voicestream.events import Closed
 from voicestream.session import Session
-from voicestream.wire import AudioFrame, Close, MessageParser, UnknownMessage, encode_message
+from voicestream.wire import AudioFrame, Close, Datagram, MessageParser, UnknownMessage, encode_datagram, encode_message
+
+FRAME = bytes((0x78,)) + bytes(60)  # 20 ms of Opus
 
 
 class TestEnds:
@@ -229,3 +231,26 @@ def test_a_call_of_minutes_on_a_bad_path_stays_sound(kit) -> None:
     stats = pair.client.stats(pair.now)
     assert stats.loss_share == pytest.approx(0.05, abs=0.01)
     assert stats.rtt_ms == pytest.approx(100, abs=30)
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        lambda session, now: session.receive_stream(3, b"\x21", False, now),
+        lambda session, now: session.send_frame(FRAME, now),
+        lambda session, now: session.send_event(b"hello", now, kind=EventKind.TEXT),
+        lambda session, now: session.clear(now, outgoing=True),
+        lambda session, now: session.close(now),
+        lambda session, now: session.receive_datagram(encode_datagram(Datagram(number=9000, send_tick=0, frames=())), now),
+    ],
+    ids=["a stream to stop", "a frame", "an event", "a clear", "the end", "a keepalive"],
+)
+def test_nothing_but_audio_in_its_order_leaves_a_session_calm(pair, disturb) -> None:
+    pair.talk(1.0, "client", "server")
+    server, now = pair.server, pair.now
+    timer = server.next_timer()
+    assert timer is not None
+    until = min(timer, now + 0.001)
+    assert server.is_calm(until)
+    disturb(server, now)
+    assert not server.is_calm(until)
