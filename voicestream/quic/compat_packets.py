@@ -204,7 +204,7 @@ class PacketQuic(WindowedQuic):
         payload = bytes((DATAGRAM_WITH_LENGTH, *length)) + data
         handlers: list[Any] = []
         if acks:
-            delay = now - (space.largest_received_time or 0.0)
+            delay = max(0.0, now - (space.largest_received_time or 0.0))
             payload = _ack(space.ack_queue[0], int(delay * 1000000) >> self._local_ack_delay_exponent) + payload
             handlers.append((self._on_ack_delivery, (space, space.largest_received_packet)))
             space.ack_at = None

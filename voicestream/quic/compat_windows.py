@@ -225,6 +225,8 @@ class WindowedQuic(QuicConnection):
         path = self._network_paths[0]
         if self._close_pending or self._probe_pending or self._handshake_done_pending or self._retire_connection_ids:
             return False
+        if self._ping_pending:
+            return False
         if len(self._network_paths) > 1 or not path.is_validated or path.remote_challenges or self._remote_preferred_address is not None:
             return False
         if self._streams_blocked_pending or not handshake.sender.buffer_is_empty:

@@ -153,6 +153,7 @@ class SocketOwner(abc.ABC):
     def _let_leave(self, connection: Connection, now: float) -> None:
         """Send what a connection has to send. One that cannot say it, by a fault of ours, ends with that; the others go on."""
         with self.lock:
+            now = max(now, clock())  # a device's thread may have taken in a packet since: no ACK is written before what it tells of
             if self._does(self._transmit, connection, now):
                 return
             self._does(connection.break_off, now, ErrorCode.INTERNAL_ERROR, "an internal error")

@@ -571,6 +571,30 @@ def test_a_call_is_the_same_packet_for_packet_without_the_shorter_ways(
     assert sum(calm) > least_calm * len(calm), "the server looked at everything for each packet"
 
 
+def test_a_ping_leaves_though_nothing_else_is_to_be_said(world: Any) -> None:
+    connection = world.connect()[0].connection
+    world.run(3)
+    before = connection._quic.next_number
+    connection.probe()
+    world.run(0.2)
+    assert connection._quic.next_number > before, "on its own"
+    connection.session.out_datagrams.append(bytes(50))
+    connection.probe()
+    world.run(0.2)
+    assert not connection._quic._ping_pending, "beside a datagram"
+
+
+def test_an_ack_of_a_packet_that_came_after_the_look_at_the_clock_tells_of_no_delay(world: Any) -> None:
+    """A device's thread takes in a packet in between."""
+    quic = world.connect()[0].connection._quic
+    world.run(3)
+    space, now = quic._after_handshake[0], world.now
+    space.ack_queue.add(space.largest_received_packet)
+    space.largest_received_time, space.ack_at = now + 50e-6, now
+    quic._datagrams_pending.append(bytes(50))
+    assert len(quic.datagrams_to_send(now)) == 1
+
+
 @pytest.mark.parametrize(
     ("payload", "found"),
     [
