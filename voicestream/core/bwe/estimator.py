@@ -46,8 +46,7 @@ class Estimator(Known):
     """
 
     def __init__(self, start_bps: float, min_bps: float, max_bps: float, observer: Observer | None = None) -> None:
-        super().__init__(min(max(start_bps, min_bps), max_bps), max_bps)
-        self._min_bps = min_bps
+        super().__init__(min(max(start_bps, min_bps), max_bps), max_bps, min_bps)
         self._observer = observer
         self._state_at = 0.0
         self._watch = DrainWatch()
@@ -96,7 +95,7 @@ class Estimator(Known):
         self.is_overdue |= self.is_uncertain
 
     def suspect(self, now: float) -> bool:
-        """A queue has formed the other way all at once; whether as little as possible should be sent from now on, and should not before."""
+        """A queue has formed the other way all at once; whether as little as possible should be sent from now on, unlike before."""
         if self.is_overdue or self.state not in _CALM or self._rivals.compete(now) or not self._suspicion.begins(now, self._decided_at):
             return False
         self.is_overdue, self.is_uncertain = True, False
@@ -125,11 +124,15 @@ class Estimator(Known):
     def path_changed(self, now: float) -> None:
         """The packets take another path: nothing that was measured holds."""
         self.path.changed(now)
-        self._share = self._share_pair = None
-        self._careful = False
         self._pause, self._before = Pause(), None
         self._growth = Growth()
-        self._enter(State.RAMP, now, "another path")
+        self._ramp_anew(now, "another path")
+
+    def _ramp_anew(self, now: float, reason: str) -> None:
+        """What was known of our share does not hold any more."""
+        self._share = self._share_pair = None
+        self._careful = False
+        self._enter(State.RAMP, now, reason)
 
     # What follows
 
@@ -148,6 +151,9 @@ class Estimator(Known):
                 self._congested(now, rtt, "a queue grows")
         elif self._begins():
             self._congested(now, rtt, "each datagram comes later")
+        elif self.state is not State.TEST and (reopened := self._reopened_bps(now)) is not None:
+            self._ramp_anew(now, "the path is free again")
+            self._set(reopened)
         elif self._answers_losses(now, rtt):
             pass
         elif self.state is State.RAMP:
@@ -204,12 +210,6 @@ class Estimator(Known):
         backlog = path.backlog(now, known or self._share or self.target_bps)
         drains_in = known and backlog / max(0.05, 1 - tuning.LEAST_SPEECH * self._min_bps / known)
         self._pause.update(now, backlog, path.delay.wait, path.told_to, drains_in=drains_in)
-
-    def _drain_rate(self, now: float) -> float:
-        share, delay = self._share or self.target_bps, self.path.delay
-        queue = max(delay.standing, delay.newest, self.path.backlog(now, share))
-        # Not so low that speech would have to pause, if the queue gets shorter without.
-        return max(share * min(tuning.DRAIN_USE, max(0.4, 0.9 - queue / 0.4)), min(0.65 * share, 2.75 * self._min_bps))
 
     def _drain(self, now: float, rtt: float) -> None:
         delay, watch = self.path.delay, self._watch
@@ -274,9 +274,7 @@ class Estimator(Known):
         """The queue does not answer to us: the path has become longer, or others keep it."""
         self.path.delay.rebase(self.path.fast(now))
         self._rivals.sign(now)
-        self._share = self._share_pair = None
-        self._careful = False
-        self._enter(State.RAMP, now, "the queue does not answer")
+        self._ramp_anew(now, "the queue does not answer")
         limit = self._fair_guess(now)
         self._set(self._resume_bps if limit is None else min(max(self._resume_bps, 0.8 * limit), limit))
 
@@ -315,10 +313,9 @@ class Estimator(Known):
         fast = self.path.surely_fast(now, clear=queue < aim)
         if fast is not None and self._share_pair is not None and fast > FASTER * self._share_pair and self._growth.believes_pairs(now):
             self._growth.look(self._share, by_jitter=self.path.delay.jitter > JITTERY)
-            self._share = self._share_pair = None  # the link has become faster
             self.path.delay.rebase(fast)
-            self._careful, self._policed_until = False, -math.inf
-            self._enter(State.RAMP, now, "pairs tell of a faster link")
+            self._policed_until = -math.inf
+            self._ramp_anew(now, "pairs tell of a faster link")
             return
         if self.path.delay.base_at and self.path.delay.newest_at - self.path.delay.base_at > tuning.REFRESH:
             self._resume_bps = target

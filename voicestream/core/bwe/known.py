@@ -9,6 +9,7 @@ from voicestream.core.bwe.growth import Growth
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.losstest import LossTest
 from voicestream.core.bwe.pair_schedule import PairSchedule
+from voicestream.core.bwe.pairs import LUMPY
 from voicestream.core.bwe.path import FASTER, JITTERY, PathView
 from voicestream.core.bwe.rivals import PART, Rivals
 from voicestream.core.bwe.state import State
@@ -22,6 +23,7 @@ class Known:
     Args:
         target_bps: Rate to begin with.
         max_bps: The most that there is use for.
+        min_bps: The least that is ever sent.
 
     Attributes:
         target_bps: The rate that may be sent.
@@ -30,9 +32,10 @@ class Known:
         state: What is being done.
     """
 
-    def __init__(self, target_bps: float, max_bps: float) -> None:
+    def __init__(self, target_bps: float, max_bps: float, min_bps: float) -> None:
         self.target_bps = target_bps
         self.max_bps = max_bps
+        self._min_bps = min_bps
         self.path = PathView()
         self.state = State.RAMP
         self._test = LossTest()
@@ -43,6 +46,7 @@ class Known:
         self._rivals = Rivals()
         self._growth = Growth()
         self._careful = False  # ramp: pairs tell of nothing new
+        self._free_bps = 0.0  # the rate while speech had room last
         self._policed_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
     @property
@@ -154,6 +158,33 @@ class Known:
             ceiling = min(ceiling, self._share)
         guess = self._fair_guess(now)
         return ceiling if guess is None else min(ceiling, guess)
+
+    def _drain_rate(self, now: float) -> float:
+        """Less than what arrives, so that the queue gets shorter."""
+        share, delay = self._share or self.target_bps, self.path.delay
+        queue = max(delay.standing, delay.newest, self.path.backlog(now, share))
+        # Not so low that speech would have to pause, if the queue gets shorter without.
+        return max(share * min(tuning.DRAIN_USE, max(0.4, 0.9 - queue / 0.4)), min(0.65 * share, 2.75 * self._min_bps))
+
+    def _reopened_bps(self, now: float) -> float | None:
+        """Rate to go on with where speech has no room at present, but what little is sent finds no queue any more; else None.
+
+        What such a path carried while it was blocked says nothing of what it carries now, and to grow from there takes seconds.
+        """
+        least, path = tuning.REOPEN * self._min_bps, self.path
+        if self.target_bps > tuning.LEAST_SPEECH * self._min_bps:
+            self._free_bps = max(least, self.target_bps)
+            return None
+        if not path.is_fresh or self._rivals.compete(now) or now < self._policed_until:
+            return None
+        if path.delay.wait > tuning.FREE or path.losing(now, self._test.background):
+            return None
+        pair = path.pairs.newest_bps(now, age=tuning.REOPENED)
+        if pair is None and path.pairs.lumps > LUMPY:
+            pair = max(self._free_bps, 1.1 * least)  # pairs tell nothing there; that there is no queue has to do
+        if pair is None or tuning.PAIR_USE * pair < least:
+            return None
+        return max(least, min(tuning.REOPEN_USE * pair, tuning.REOPEN_BPS))
 
     def _is_part(self) -> bool:
         """Whether the link carries more than what is ours of it."""

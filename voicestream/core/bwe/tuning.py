@@ -14,6 +14,7 @@ __all__ = [
     "DAMPING",
     "DRAIN_USE",
     "FINDING",
+    "FREE",
     "GENTLE",
     "HOLD",
     "LEAST_QUEUE",
@@ -28,6 +29,10 @@ __all__ = [
     "RAMP_FAST",
     "RAMP_SLOW",
     "REFRESH",
+    "REOPEN",
+    "REOPENED",
+    "REOPEN_BPS",
+    "REOPEN_USE",
     "RISES",
     "RIVAL_USE",
     "SHARED",
@@ -132,3 +137,16 @@ STEP: Final = 0.02
 
 STEP_NOISE: Final = 8.0
 """How many times the usual jitter it must be, beyond that."""
+
+REOPEN: Final = 2.1
+"""The least rate with which speech goes on after a pause, in parts of the least estimate: its floor with what else is sent."""
+
+REOPEN_USE: Final = 0.4
+REOPEN_BPS: Final = 40000.0
+"""What it goes on with where pairs tell of more: part of what they tell, and the most."""
+
+REOPENED: Final = 0.8
+"""Seconds for which a pair tells that the path is free again."""
+
+FREE: Final = 0.06
+"""Seconds that the newest datagram may have waited then."""

@@ -289,3 +289,31 @@ def test_one_datagram_that_comes_late_where_none_does_is_a_reason_for_care(late:
     driver.run(0.3)
     assert not estimator.is_overdue
     assert not estimator.is_uncertain
+
+
+def blocked(estimator: Estimator) -> float:
+    """Half a second of speech, and then three without news, after which next to nothing may be sent; returns the time."""
+    driver = Driver()
+    driver.estimator = estimator
+    driver.run(0.5)
+    driver.run(3.0, report=False)
+    assert estimator.target_bps == 7.5e3
+    return driver.now
+
+
+@pytest.mark.parametrize(("link_bps", "begins"), [(150e3, True), (12e3, False)])
+def test_a_path_that_was_blocked_gets_speech_again_as_soon_as_pairs_show_that_it_is_free(link_bps: float, begins: bool) -> None:
+    estimator = Estimator(60e3, 7.5e3, 110e3)
+    now = blocked(estimator)
+    estimator._resume_bps = 7.5e3  # what there was before the silence was little already
+    for turn in range(3):
+        at, number = now + 0.4 * turn, 1000 + 2 * turn
+        apart = 126 * 8 / link_bps
+        for second in range(2):
+            estimator.sent(number + second, at, 126)
+        samples = [Sample(number + second, at, at + 3.0 + apart * second, 126) for second in range(2)]
+        estimator.feedback(at + RTT / 2, samples, [], RTT)
+    if begins:
+        assert 15e3 < estimator.target_bps <= 66e3  # 40 kbps, and not yet a second of growth
+    else:
+        assert estimator.target_bps < 12e3
