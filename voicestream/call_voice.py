@@ -87,5 +87,5 @@ class Voice:
             capture.drop()
         plan, self._plan = self._plan, None
         if plan is not None:
-            capture.apply(plan.bitrate_bps, plan.frame_ms, plan.inband_fec_loss_percent, plan.copy_bps)
+            capture.apply(plan.bitrate_bps, plan.frame_ms, plan.inband_fec_loss_percent, plan.copy_bps, plan.inband_part)
         return capture

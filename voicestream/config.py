@@ -100,7 +100,8 @@ class RateConfig:
         send_deadline_ms: A frame that has waited longer than this in the send queue is dropped and counted, 20 to 2000.
         queue_frames: Frames that the send queue holds at most, 2 to 500; the oldest is dropped and counted.
         redundancy_share: Part of the wire bytes that redundancy takes as a rule, 0 to 0.5; answers to losses may add the measured loss.
-            With 0 nothing is repaired and nothing sent again.
+            All together take no more than 30 %, or what this or `redundancy_cap` says if that is more. With 0 nothing is repaired and
+            nothing sent again.
         redundancy_cap: Part of the wire bytes that redundancy may take where the path has room and more than 0.1 % of the frames would
             be concealed otherwise, 0 to 0.5. One below `redundancy_share` changes nothing.
         pairs: Measure the path now and then with a datagram that leaves right behind another. Without, it takes longer to find out

@@ -132,13 +132,17 @@ class GoingAway:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanChanged:
-    """The sender's plan changed: the codec applies it from the next frame on."""
+    """The sender's plan changed: the codec applies it from the next frame on.
+
+    `inband_part` is the part of the frames, the louder ones, whose in-band copies the budget pays for.
+    """
 
     bitrate_bps: int
     frame_ms: int
     bundle: int
     inband_fec_loss_percent: int
     copy_bps: int = 0
+    inband_part: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

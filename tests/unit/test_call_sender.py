@@ -394,7 +394,7 @@ def test_a_plan_is_applied_before_the_next_frame_is_coded() -> None:
     voice.forget()
     voice.code(pcm(1))
     voice.code(pcm(1))
-    assert done == [("drop",), ("apply", 16000, 60, 5, 0), ("push",), ("push",)]
+    assert done == [("drop",), ("apply", 16000, 60, 5, 0, 1.0), ("push",), ("push",)]
 
 
 @pytest.mark.parametrize("ahead", [False, True])

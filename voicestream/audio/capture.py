@@ -102,7 +102,7 @@ class Capture:
         """Seconds of PCM that wait for the rest of their frame."""
         return len(self._fifo) / self._encoder.sample_rate_hz
 
-    def apply(self, bitrate_bps: int, frame_ms: int, inband_fec_loss_percent: int = 0, copy_bps: int = 0) -> None:
+    def apply(self, bitrate_bps: int, frame_ms: int, inband_fec_loss_percent: int = 0, copy_bps: int = 0, inband_part: float = 1.0) -> None:
         """New settings from the next frame on.
 
         Args:
@@ -110,10 +110,11 @@ class Capture:
             frame_ms: 10, 20, 40 or 60.
             inband_fec_loss_percent: Expected loss that the in-band copy is made for; 0 for none.
             copy_bps: Bits per second of separate low-rate copies; 0 for none.
+            inband_part: Part of the frames, the louder ones, that the in-band copy is made for.
         """
         if frame_ms not in FRAME_MS_CHOICES:
             raise ValueError(f"frame_ms must be 10, 20, 40 or 60, not {frame_ms}")
-        self._encoder.apply(bitrate_bps, inband_fec_loss_percent, copy_bps)
+        self._encoder.apply(bitrate_bps, inband_fec_loss_percent, copy_bps, inband_part)
         self._frame_ms = frame_ms
 
     def push(self, pcm: Any) -> list[CodedFrame]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicestream.audio import g711
-from voicestream.audio.level import VoiceDetector
+from voicestream.audio.level import LoudPart, VoiceDetector
 from voicestream.audio.library import PacketError
 from voicestream.audio.opus import MAX_PACKET_SIZE, OPUS_RATES_HZ, OpusDecoder, OpusEncoder
 from voicestream.audio.resample import to_channels
@@ -57,13 +57,14 @@ class Encoder(Protocol):
     def encode_copy(self, pcm: Pcm) -> bytes | None:
         """A coarse encoding of the frame that `encode` was given last; None when no copies are made."""
 
-    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0) -> None:
+    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0, inband_part: float = 1.0) -> None:
         """Settings from the next frame on. Codecs of a fixed rate ignore them.
 
         Args:
             bitrate_bps: Bits per second.
             inband_fec_percent: Loss that the in-band copy is made for; 0 for none.
             copy_bps: Bits per second of separate copies; 0 for none.
+            inband_part: Part of the frames, the louder ones, that the in-band copy is made for.
         """
 
     def reset(self) -> None:
@@ -119,7 +120,8 @@ class _OpusTrackEncoder:
         self._dtx = audio.dtx
         self._copy_complexity = min(audio.complexity, COPY_COMPLEXITY)
         self._copies: OpusEncoder | None = None
-        self._applied = (audio.bitrate_bps, 0, 0)
+        self._applied: tuple[float, ...] = (audio.bitrate_bps, 0, 0, 1.0)
+        self._loud: LoudPart | None = None
         self._wide_left = 0  # samples for which the band is kept wide
 
     def frame_units(self, frame_ms: int) -> int:
@@ -129,6 +131,8 @@ class _OpusTrackEncoder:
         return _OPUS_FRAME_UNITS[-1]
 
     def encode(self, pcm: Pcm) -> tuple[bytes, bool]:
+        if self._loud is not None:
+            self._opus.set_expected_loss(round(self._applied[1]) if self._loud.push(pcm) else 0)
         payload = self._opus.encode(pcm)
         if self._wide_left > 0:
             self._wide_left -= len(pcm)
@@ -139,14 +143,15 @@ class _OpusTrackEncoder:
     def encode_copy(self, pcm: Pcm) -> bytes | None:
         return None if self._copies is None else self._copies.encode(pcm)
 
-    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0) -> None:
-        if (bitrate_bps, inband_fec_percent, copy_bps) == self._applied:
+    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0, inband_part: float = 1.0) -> None:
+        if (bitrate_bps, inband_fec_percent, copy_bps, inband_part) == self._applied:
             return
         self._opus.set_bitrate(bitrate_bps)
-        self._keep_band(self._applied[0], bitrate_bps)
+        self._keep_band(int(self._applied[0]), bitrate_bps)
         self._opus.set_inband_fec(inband_fec_percent)
+        self._loud = LoudPart(inband_part) if inband_fec_percent and inband_part < 1.0 else None
         self._copies = self._copier(copy_bps) if copy_bps else None
-        self._applied = (bitrate_bps, inband_fec_percent, copy_bps)
+        self._applied = (bitrate_bps, inband_fec_percent, copy_bps, inband_part)
 
     def _keep_band(self, before_bps: int, bitrate_bps: int) -> None:
         narrow = NARROW_BPS * self.channels
@@ -210,7 +215,7 @@ class _PcmTrackEncoder:
     def encode_copy(self, pcm: Pcm) -> bytes | None:
         return None
 
-    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0) -> None:
+    def apply(self, bitrate_bps: int, inband_fec_percent: int, copy_bps: int = 0, inband_part: float = 1.0) -> None:
         return None
 
     def reset(self) -> None:

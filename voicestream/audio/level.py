@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SILENCE_DBFS", "VoiceDetector", "level_dbfs", "peak_dbfs"]
+__all__ = ["SILENCE_DBFS", "LoudPart", "VoiceDetector", "level_dbfs", "peak_dbfs"]
 
 SILENCE_DBFS: Final = -120.0
 """Level of digital silence."""
@@ -79,3 +79,32 @@ class VoiceDetector:
         rise = self._RISE_DB_PER_S * duration_ms / 1000
         self._noise_dbfs = max(SILENCE_DBFS, min(level, self._noise_dbfs + rise))
         return speech
+
+
+class LoudPart:
+    """Tells the louder frames of speech, and its onsets, from the others, so that a certain part of all are such.
+
+    Args:
+        part: That part, 0 to 1.
+    """
+
+    __slots__ = ("_before_dbfs", "_bound_db", "_part")
+
+    _STEP_DB: Final = 1.0
+    _BEGIN_DB: Final = -35.0
+    _ONSET: Final = 0.5
+
+    def __init__(self, part: float) -> None:
+        self._part = part
+        self._bound_db = self._BEGIN_DB
+        self._before_dbfs = 0.0
+
+    def push(self, pcm: NDArray[Any]) -> bool:
+        """Whether this frame is one of the louder ones."""
+        level = level_dbfs(pcm)
+        weight = level + self._ONSET * max(0.0, level - self._before_dbfs)
+        self._before_dbfs = level
+        loud = weight > self._bound_db
+        # Rises with each loud frame and falls with each other, as much as keeps them balanced at this part.
+        self._bound_db += self._STEP_DB * (loud - self._part)
+        return loud

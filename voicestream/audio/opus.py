@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voicestream.audio.library import OpusApi, PacketError, load_opus
-from voicestream.errors import AudioError, ProtocolError
-from voicestream.wire.opus_toc import opus_channels, opus_duration_units, opus_is_celt
+from voicestream.errors import AudioError
+from voicestream.wire.opus_toc import has_inband_copy
 
 __all__ = ["OPUS_RATES_HZ", "OpusDecoder", "OpusEncoder", "has_inband_copy"]
 
@@ -55,45 +55,6 @@ def _check_form(sample_rate_hz: int, channels: int) -> None:
         raise ValueError(f"sample_rate_hz must be one of {OPUS_RATES_HZ} for Opus, not {sample_rate_hz}")
     if channels not in (1, 2):
         raise ValueError(f"channels must be 1 or 2 for Opus, not {channels}")
-
-
-def has_inband_copy(packet: bytes) -> bool:
-    """Whether an Opus packet carries a coarse copy of the audio before it (LBRR, RFC 6716 section 4.2.4)."""
-    try:
-        if opus_is_celt(packet):
-            return False
-        opus_duration_units(packet)
-    except ProtocolError:
-        return False
-    start = _first_frame_at(packet)
-    if start >= len(packet):
-        return False
-    # A SILK frame begins with one activity bit for each 20 ms and then the flag of the copy, for one channel and the other.
-    config = packet[0] >> 3
-    activity_bits = max(1, config & 3) if config < 12 else 1
-    bits = packet[start]
-    found = bits >> (7 - activity_bits) & 1
-    if opus_channels(packet) == 2:
-        found |= bits >> (6 - 2 * activity_bits) & 1
-    return bool(found)
-
-
-def _first_frame_at(packet: bytes) -> int:
-    """Where the first frame of a well-formed packet begins (RFC 6716 section 3.2)."""
-    code = packet[0] & 3
-    if code < 2:
-        return 1
-    if code == 2:
-        return 2 if packet[1] < 252 else 3
-    position = 2
-    if packet[1] & 0x40:
-        while packet[position] == 255:
-            position += 1
-        position += 1
-    if packet[1] & 0x80:
-        for _ in range((packet[1] & 0x3F) - 1):
-            position += 1 if packet[position] < 252 else 2
-    return position
 
 
 class _Buffer:
@@ -177,8 +138,12 @@ class OpusEncoder:
         """Spend bits on a coarse copy of the frame before, for `percent` (0 to 100) expected loss; 0 switches it off."""
         if not 0 <= percent <= 100:
             raise ValueError(f"percent must be 0 to 100, not {percent}")
-        self._set(_SET_PACKET_LOSS_PERC, percent)
+        self.set_expected_loss(percent)
         self._set(_SET_INBAND_FEC, int(percent > 0))
+
+    def set_expected_loss(self, percent: int) -> None:
+        """The same without switching in-band FEC itself: with 0 the next frames have no copies, and the coding mode stays."""
+        self._set(_SET_PACKET_LOSS_PERC, percent)
 
     def set_max_bandwidth(self, name: Literal["narrow", "medium", "wide", "superwide", "full"]) -> None:
         """Widest audio band that may be coded: 4, 6, 8, 12 or 20 kHz."""

@@ -7,6 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
+from voicestream.codepoints import CodecId
 from voicestream.config import FRAME_MS_CHOICES, SessionConfig
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.samples import WindowedMin
@@ -104,6 +105,7 @@ class SendPlan:
         copy_bps: Bitrate of low-rate copies; 0 for none.
         copy_offset_frames: Frames by which a copy follows its frame.
         inband_fec_percent: Loss that the codec's own FEC is told of; 0 turns it off.
+        inband_part: Part of the frames, the louder ones, that it is for.
         retransmit: Lost frames are sent again.
         paused: No audio leaves.
     """
@@ -116,6 +118,7 @@ class SendPlan:
     copy_bps: int = 0
     copy_offset_frames: int = 0
     inband_fec_percent: int = 0
+    inband_part: float = 1.0
     retransmit: bool = True
     paused: bool = False
 
@@ -191,14 +194,16 @@ class Allocator:
     """
 
     __slots__ = (
-        "_config", "_floor_bps", "_least", "_length_at", "_low_since", "_memory", "_passing", "_passing_from", "_passing_since",
-        "_raised_at", "_rtt", "copies", "plan", "protection", "reason", "wanted_share",
+        "_config", "_floor_bps", "_inband", "_least", "_length_at", "_low_since", "_memory", "_most_bps", "_passing",
+        "_passing_from", "_passing_since", "_raised_at", "_rtt", "copies", "plan", "protection", "reason", "wanted_share",
     )  # fmt: skip
 
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
         self._floor_bps = floor_rate_bps(config)
         self._memory = LossMemory()
+        self._inband = any(track.codec == CodecId.OPUS for track in config.tracks)
+        self._most_bps = config.rate.max_bitrate_bps
         self._rtt = ASSUMED_RTT
         self.copies = True
         self.wanted_share = config.rate.redundancy_share
@@ -233,7 +238,10 @@ class Allocator:
     def _chosen(self, most: float, lookahead: float) -> Choice:
         share, plan = self._config.rate.redundancy_share, self.plan
         return choose(
-            Tools(share=share, most=max(share, most) if share else 0.0, copies=self.copies),
+            Tools(
+                share=share, most=max(share, most) if share else 0.0, copies=self.copies,
+                inband=self._inband, inband_before=self._most_bps < self._config.rate.max_bitrate_bps,
+            ),
             loss=self._memory.possible,
             burst=self._memory.burst,
             rtt=self._rtt,
@@ -260,20 +268,21 @@ class Allocator:
         return max(0.0, int(share / SHARE_STEP + 0.01) * SHARE_STEP)
 
     def _protect(self, choice: Choice) -> None:
+        most = self._config.rate.max_bitrate_bps
+        self._most_bps = min(choice.inband_bps, most) if choice.inband_bps else most
         old, inband = self.plan, self._inband_fec(self.plan, choice)
-        chosen = (choice.share, choice.repair_interval, choice.copy_bps, choice.copy_offset_frames, choice.retransmit, inband)
-        before = (old.redundancy_share, old.repair_interval, old.copy_bps, old.copy_offset_frames, old.retransmit, old.inband_fec_percent)
-        if chosen != before:
-            memory = self._memory
-            self.plan = dataclasses.replace(
-                old,
-                redundancy_share=choice.share,
-                repair_interval=choice.repair_interval,
-                copy_bps=choice.copy_bps,
-                copy_offset_frames=choice.copy_offset_frames,
-                retransmit=choice.retransmit,
-                inband_fec_percent=inband,
-            )
+        plan = dataclasses.replace(
+            old,
+            redundancy_share=choice.share,
+            repair_interval=choice.repair_interval,
+            copy_bps=choice.copy_bps,
+            copy_offset_frames=choice.copy_offset_frames,
+            retransmit=choice.retransmit,
+            inband_fec_percent=inband,
+            inband_part=choice.inband_part,
+        )
+        if plan != old:
+            memory, self.plan = self._memory, plan
             self.protection = (
                 f"{memory.share:.1%} lost, {memory.burst:.1f} together, round trip {self._rtt * 1000:.0f} ms: "
                 f"{choice.concealed:.1%} will be concealed"
@@ -321,7 +330,7 @@ class Allocator:
 
     def _steady(self, audio_bps: float, now: float, passing: bool) -> tuple[SendPlan, str]:
         """The new plan, or the old one where the difference is not worth a change; and why."""
-        old, most = self.plan, self._config.rate.max_bitrate_bps
+        old, most = self.plan, self._most_bps
         if self._passing and not passing:
             self._passing = False
             after = _fitting(self._config, SHORTEN_MARGIN * audio_bps, most)
@@ -336,6 +345,8 @@ class Allocator:
             return self._with(*wanted), "too little for these frames"
         if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
             return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
+        if old.bitrate_bps > most:
+            return dataclasses.replace(old, bitrate_bps=most), "in-band copies"
         lasting = self._least.value or audio_bps
         if not passing and now - self._length_at >= SHORTEN_INTERVAL and old.frame_ms * old.bundle > self._config.frame_ms:
             careful = _fitting(self._config, SHORTEN_MARGIN * lasting, most)
@@ -375,6 +386,6 @@ class Allocator:
         low, high = FEC_BITRATES
         if not low <= plan.bitrate_bps <= high or not choice.share:
             return 0
-        if choice.concealed <= (FEC_OFF * ENOUGH if plan.inband_fec_percent else ENOUGH):
+        if not choice.inband_bps and choice.concealed <= (FEC_OFF * ENOUGH if plan.inband_fec_percent else ENOUGH):
             return 0
         return plan.inband_fec_percent or min(FEC_MAX_PERCENT, max(5, round(self._memory.share * 100)))

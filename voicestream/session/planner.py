@@ -312,6 +312,7 @@ class Planner:
                     frame_ms=plan.frame_ms,
                     bundle=plan.bundle,
                     inband_fec_loss_percent=plan.inband_fec_percent,
+                    inband_part=plan.inband_part,
                     copy_bps=plan.copy_bps,
                 )
             )
@@ -343,8 +344,8 @@ def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds * 1000, 1)
 
 
-def _codec(plan: SendPlan) -> tuple[int, int, int, int, int]:
-    return plan.bitrate_bps, plan.frame_ms, plan.bundle, plan.inband_fec_percent, plan.copy_bps
+def _codec(plan: SendPlan) -> tuple[float, ...]:
+    return plan.bitrate_bps, plan.frame_ms, plan.bundle, plan.inband_fec_percent, plan.inband_part, plan.copy_bps
 
 
 def _sample(datagram: SentDatagram) -> Sample:

@@ -9,7 +9,8 @@ from voicestream.codepoints import CodecId
 from voicestream.core.allocator import WIRE_OVERHEAD, SendPlan
 from voicestream.core.feedback import Feedback
 from voicestream.core.rate_limit import RateLimit
-from voicestream.core.recovery.budget import RedundancyBudget, Tool, answering
+from voicestream.core.recovery.budget import MOST, RedundancyBudget, Tool, answering
+from voicestream.core.recovery.choice import INBAND_PART
 from voicestream.core.recovery.fec import RepairEncoder, Source, runs_of
 from voicestream.core.recovery.missing import MAX_PIECES
 from voicestream.core.recovery.resend import ResendQueue
@@ -23,7 +24,7 @@ from voicestream.session.sender import Bundle
 from voicestream.wire.datagram import HEADER_SIZE
 from voicestream.wire.frame_values import CopyFrame, MissingFrame, ProbeFrame, RepairFrame, RetransmissionFrame
 from voicestream.wire.frames import frame_size
-from voicestream.wire.opus_toc import opus_is_celt
+from voicestream.wire.opus_toc import has_inband_copy
 from voicestream.wire.sequence import unwrap
 
 __all__ = ["Recovery"]
@@ -33,9 +34,6 @@ REPAIR_HASTE: Final = 2
 
 LOOKED_AT_PER_SECOND: Final = 20000
 """Frames that questions of the far end make us look at in a second: all that is kept of a call, ten times."""
-
-INBAND_PART: Final = 0.2
-"""Estimated part of a frame's bytes that the codec's in-band copy of the frame before takes under a low hint."""
 
 PROBE_BYTES: Final = 60
 """Filler of a datagram that only measures the path."""
@@ -62,7 +60,8 @@ class Recovery:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self.budget = RedundancyBudget(hub.config.rate.redundancy_share)
+        rate = hub.config.rate
+        self.budget = RedundancyBudget(rate.redundancy_share, max(MOST, rate.redundancy_cap))
         self.counts = RecoveryCounts()
         self.echoes = 1
         self.outgoing: dict[int, OutgoingRecovery] = {}
@@ -105,7 +104,7 @@ class Recovery:
             out.encoder.add(Source(pts=frame.pts, flags=flags_of(frame), payload=frame.payload))
             out.retained.add(frame, now)
             out.copies.left(frame, wanted=bool(plan.copy_bps))
-            if plan.inband_fec_percent and self._is_silk(frame):
+            if plan.inband_fec_percent and self._has_inband_copy(frame):
                 self.budget.spend(Tool.INBAND, round(INBAND_PART * len(frame.payload)))
             out.newest_pts = frame.pts
             out.frames_since_repair += 1
@@ -118,7 +117,7 @@ class Recovery:
             self.budget.spend(Tool.PAIR, WIRE_OVERHEAD + HEADER_SIZE)
             return pair
         frame = self.redundant_frame(track, bundle)
-        if frame is None:
+        if frame is None or not self.budget.allows(Tool.PAIR, WIRE_OVERHEAD + pair.size + frame_size(frame)):
             return self.probe()
         pair.frames.append(frame)
         pair.size += frame_size(frame)
@@ -154,7 +153,7 @@ class Recovery:
     def alone(self, now: float, bitrate_bps: int) -> list[Bundle]:
         """Datagrams of retransmissions that should not wait for audio."""
         bundles: list[Bundle] = []
-        if bitrate_bps < RICH_BITRATE_BPS:
+        if bitrate_bps < RICH_BITRATE_BPS or (self.budget.is_scarce and self.echoes == 1):
             return bundles
         for out in self.outgoing.values():
             while len(out.resends):
@@ -237,7 +236,7 @@ class Recovery:
         for media in out.resends.echoes(now, self.echoes):
             frame = coded(RetransmissionFrame, media)
             size = frame_size(frame)
-            if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.RETRANSMISSION, size):
+            if bundle.size + size <= self._hub.peer.max_datagram_size and self.budget.allows(Tool.RETRANSMISSION, size, again=True):
                 self._send_again(frame, bundle, 0)
                 self._hub.record(now, "recovery:retransmitted", track=media.track, pts=media.pts, alone=False, reason="once more")
 
@@ -247,10 +246,10 @@ class Recovery:
         self.budget.spend(Tool.RETRANSMISSION, frame_size(frame) + headers)
         self.counts.retransmissions_sent += 1
 
-    def _is_silk(self, frame: MediaFrame) -> bool:
-        """Whether the frame can carry an in-band copy: CELT has none."""
+    def _has_inband_copy(self, frame: MediaFrame) -> bool:
+        """Whether the frame carries a copy of the one before it."""
         opus = any(track.track_id == frame.track and track.codec == CodecId.OPUS for track in self._hub.config.tracks)
-        return opus and not opus_is_celt(frame.payload)
+        return opus and has_inband_copy(frame.payload)
 
     def _copy(self, out: OutgoingRecovery, bundle: Bundle, now: float, offset: int) -> None:
         """Low-rate copies of frames that left some time ago."""

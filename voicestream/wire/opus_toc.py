@@ -8,7 +8,7 @@ from voicestream.codepoints import CodecId, ErrorCode
 from voicestream.config import UNITS_PER_SECOND, Track
 from voicestream.errors import ProtocolError
 
-__all__ = ["MAX_FRAME_UNITS", "frame_units", "opus_channels", "opus_duration_units", "opus_is_celt"]
+__all__ = ["MAX_FRAME_UNITS", "frame_units", "has_inband_copy", "opus_channels", "opus_duration_units", "opus_is_celt"]
 
 MAX_FRAME_UNITS: Final = 48
 """120 ms."""
@@ -67,6 +67,45 @@ def opus_duration_units(packet: bytes) -> int:
         _require_frame_size(len(packet) - start - first)
         return 2 * units
     return units * _frame_count(packet, units)
+
+
+def has_inband_copy(packet: bytes) -> bool:
+    """Whether an Opus packet carries a coarse copy of the audio before it (LBRR, RFC 6716 section 4.2.4)."""
+    try:
+        if opus_is_celt(packet):
+            return False
+        opus_duration_units(packet)
+    except ProtocolError:
+        return False
+    start = _first_frame_at(packet)
+    if start >= len(packet):
+        return False
+    # A SILK frame begins with one activity bit for each 20 ms and then the flag of the copy, for one channel and the other.
+    config = packet[0] >> 3
+    activity_bits = max(1, config & 3) if config < 12 else 1
+    bits = packet[start]
+    found = bits >> (7 - activity_bits) & 1
+    if opus_channels(packet) == 2:
+        found |= bits >> (6 - 2 * activity_bits) & 1
+    return bool(found)
+
+
+def _first_frame_at(packet: bytes) -> int:
+    """Where the first frame of a well-formed packet begins (RFC 6716 section 3.2)."""
+    code = packet[0] & 3
+    if code < 2:
+        return 1
+    if code == 2:
+        return 2 if packet[1] < 252 else 3
+    position = 2
+    if packet[1] & 0x40:
+        while packet[position] == 255:
+            position += 1
+        position += 1
+    if packet[1] & 0x80:
+        for _ in range((packet[1] & 0x3F) - 1):
+            position += 1 if packet[position] < 252 else 2
+    return position
 
 
 def _frame_count(packet: bytes, units: int) -> int:

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from voicestream.audio.codec import Encoder, make_decoder, make_encoder
 from voicestream.audio.library import PacketError
+from voicestream.audio.speech import sample_speech
 from voicestream.codepoints import CodecId
 from voicestream.config import AudioConfig, Track
 from voicestream.errors import AudioError
-from voicestream.wire.opus_toc import frame_units
+from voicestream.wire.opus_toc import frame_units, has_inband_copy, opus_is_celt
 
 PCM_CODECS = [CodecId.PCMU, CodecId.PCMA, CodecId.L16]
 
@@ -204,3 +207,15 @@ def test_few_bits_for_a_moment_are_no_narrower_speech() -> None:
     assert bands(encoder, 20) == {True}
     low = make_encoder(Track(), AudioConfig(bitrate_bps=8000))
     assert True not in bands(low, 20)
+
+
+@pytest.mark.parametrize("part", [0.5, 1.0])
+def test_in_band_copies_are_made_for_a_part_of_the_frames(part: float) -> None:
+    encoder = make_encoder(Track(), AudioConfig(sample_rate_hz=16000, bitrate_bps=30000))
+    encoder.apply(30000, 5, 0, part)
+    speech = sample_speech(6.0, 16000)
+    packets = [encoder.encode(speech[at : at + 320])[0] for at in range(0, len(speech) - 319, 320)]
+    with_copy = sum(has_inband_copy(packet) for packet in packets) / len(packets)
+    assert 0.3 < with_copy < 0.6 if part == 0.5 else with_copy > 0.65
+    modes = [opus_is_celt(packet) for packet in packets]
+    assert sum(mode != before for before, mode in itertools.pairwise(modes)) <= 4, "the coding mode does not change with the copies"

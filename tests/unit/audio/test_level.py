@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from voicestream.audio.level import SILENCE_DBFS, VoiceDetector, level_dbfs, peak_dbfs
+from voicestream.audio.level import SILENCE_DBFS, LoudPart, VoiceDetector, level_dbfs, peak_dbfs
 from voicestream.audio.speech import sample_speech
 
 
@@ -53,3 +53,18 @@ def test_speech_goes_on_through_the_hangover_and_then_ends() -> None:
     assert detector.push(noise(-20), 20.0)
     quiet = np.zeros(320, dtype=np.int16)
     assert [detector.push(quiet, 20.0) for _ in range(7)] == [True] * 5 + [False] * 2
+
+
+def test_of_frames_a_certain_part_is_loud_whatever_their_level() -> None:
+    random = np.random.default_rng(3)
+    for gain in (1.0, 0.02):
+        loud = LoudPart(0.6)
+        levels, chosen = [], []
+        for _ in range(600):
+            size = gain * 10 ** random.uniform(1.5, 4)
+            frame = np.full(320, size, np.float32) / np.float32(32768)
+            levels.append(size)
+            chosen.append(loud.push(frame))
+        settled = np.array(chosen[200:])
+        assert 0.55 < settled.mean() < 0.65
+        assert np.mean(np.log(np.array(levels[200:])[settled])) > np.mean(np.log(np.array(levels[200:])[~settled])) + 1

@@ -238,3 +238,22 @@ def test_where_something_is_overdue_frames_get_small_and_no_longer_and_all_is_as
     assert not allocator.update(10.05, 80e3, overdue=True)
     assert allocator.update(10.1, 80e3)
     assert allocator.plan.bitrate_bps >= before.bitrate_bps
+
+
+def test_a_held_share_on_a_far_and_lossy_path_gives_the_codec_in_band_copies_and_the_bits_for_them() -> None:
+    allocator = Allocator(SessionConfig(rate=RateConfig(redundancy_cap=0.1)))
+    lossy = LossPattern(share=0.08, mean_burst=1.0)
+    for tick in range(100):
+        now = tick / 10
+        allocator.protect(now, 110_000, loss=lossy, rtt=0.2, lookahead=0.15)
+        allocator.update(now, 99_000)
+    plan = allocator.plan
+    assert (plan.bitrate_bps, plan.repair_interval) == (30000, 0)
+    assert plan.inband_fec_percent
+    assert plan.inband_part < 0.8
+    for tick in range(100, 1000):
+        now = tick / 10
+        allocator.protect(now, 110_000, loss=LossPattern(), rtt=0.2, lookahead=0.15)
+        allocator.update(now, 99_000)
+    assert allocator.plan.bitrate_bps == 64000
+    assert not allocator.plan.inband_fec_percent

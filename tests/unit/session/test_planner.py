@@ -94,6 +94,9 @@ def test_without_repairs_a_pair_carries_the_frame_before(kit) -> None:
         (frame,) = recovery.companion(bundle, pair.now, 0).frames
         if not pts:
             assert isinstance(frame, ProbeFrame), "there is no frame before the first"
+    assert isinstance(frame, ProbeFrame), "nothing has been saved up for it"
+    recovery.carried(2000)
+    (frame,) = recovery.companion(bundle, pair.now, 0).frames
     assert isinstance(frame, RetransmissionFrame)
     assert frame.pts == 0
     assert recovery.budget.spent[Tool.PAIR] > 60

@@ -13,13 +13,14 @@ from voicestream.wire import AudioFrame, Clear, ClearFrame, RepairFrame
 def test_the_codecs_in_band_copies_count_in_the_budget(pair, kit) -> None:
     allocator = pair.client._planner.allocator
     allocator.plan = dataclasses.replace(allocator.plan, inband_fec_percent=5)
-    bundle = Bundle(sources=[MediaFrame(pts=0, units=8, payload=bytes((9 << 3,)) + bytes(59))])
+    bundle = Bundle(sources=[MediaFrame(pts=0, units=8, payload=bytes((9 << 3, 0x40)) + bytes(58))])
     recovery = pair.client._tracks.recovery
     recovery.ride(bundle, pair.now, allocator.plan)
-    assert recovery.budget.spent[Tool.INBAND] == 12
-    celt = Bundle(sources=[MediaFrame(pts=8, units=8, payload=bytes((31 << 3,)) + bytes(59))])
-    recovery.ride(celt, pair.now, allocator.plan)
-    assert recovery.budget.spent[Tool.INBAND] == 12
+    assert recovery.budget.spent[Tool.INBAND] == 18
+    for number, head in enumerate(((31 << 3, 0x40), (9 << 3, 0x80)), 1):  # CELT has none, and silence has none
+        without = Bundle(sources=[MediaFrame(pts=8 * number, units=8, payload=bytes(head) + bytes(58))])
+        recovery.ride(without, pair.now, allocator.plan)
+    assert recovery.budget.spent[Tool.INBAND] == 18
 
 
 def test_a_frame_that_was_computed_counts_as_the_frame_itself_also_where_a_clear_has_voided_it(pair, kit) -> None:

@@ -99,3 +99,24 @@ def test_what_was_saved_up_at_a_better_rate_is_not_spent_at_a_worse_one() -> Non
     assert not budget.allows(Tool.REPAIR, 250)
     assert not budget.allows(Tool.RETRANSMISSION, 250)
     assert budget.allows(Tool.RETRANSMISSION, 150)
+
+
+def test_all_together_never_takes_more_than_its_most_and_answers_come_first() -> None:  # VS-9.4-3
+    budget = RedundancyBudget(0.1, 0.3)
+    budget.answers = 3.0
+    for _ in range(5000):
+        budget.outcome(7, 3)
+        size = 150
+        for tool, again in ((Tool.REPAIR, False), (Tool.COPY, False), (Tool.RETRANSMISSION, True), (Tool.RETRANSMISSION, False)):
+            if budget.allows(tool, 50, again=again):
+                budget.spend(tool, 50)
+                size += 50
+        budget.carried(size)
+    spent = budget.spent
+    assert sum(spent.values()) <= 0.3 * budget.wire_bytes
+    assert spent[Tool.RETRANSMISSION] > 0.9 * sum(spent.values())
+    assert budget.is_scarce
+
+
+def test_an_application_that_asks_for_more_gets_it() -> None:
+    assert run(RedundancyBudget(0.5), Tool.REPAIR, 150, 5000) > 0.4

@@ -70,3 +70,37 @@ def test_over_a_longer_way_repairs_follow_so_soon_that_one_lost_frame_need_not_w
     assert choice.retransmit
     assert choice.repair_interval <= 4
     assert at(0.03, 0.04).repair_interval > 4
+
+
+INBAND = Tools(share=0.1, most=0.1, inband=True)
+
+
+def test_where_the_share_is_too_small_for_repairs_the_codec_makes_in_band_copies_of_the_louder_frames() -> None:
+    for loss in (0.05, 0.1):
+        choice = at(loss, 0.2, tools=INBAND)
+        assert choice.inband_bps == 30000
+        assert 0.4 <= choice.inband_part < 0.8
+        assert (choice.share, choice.repair_interval) == (0.1, 0)
+        assert choice.concealed < at(loss, 0.2, tools=Tools(share=0.1, most=0.1)).concealed
+
+
+@pytest.mark.parametrize(
+    ("loss", "rtt", "burst", "tools"),
+    [
+        (0.02, 0.2, 1.0, INBAND),  # repairs do, and the speech stays as it is
+        (0.05, 0.04, 1.0, INBAND),  # what is asked for comes
+        (0.05, 0.2, 1.0, Tools(share=0.1, most=0.3, inband=True)),  # there is room for more repairs
+        (0.05, 0.2, 1.0, Tools(share=0.05, most=0.05, inband=True)),  # too little for copies, too
+        (0.05, 0.2, 5.0, INBAND),  # the frame after a lost one is lost as well
+    ],
+)
+def test_elsewhere_it_makes_none(loss: float, rtt: float, burst: float, tools: Tools) -> None:
+    assert not at(loss, rtt, burst, tools).inband_bps
+
+
+def test_in_band_copies_that_are_made_stay_when_the_loss_falls_a_little() -> None:
+    before = Tools(share=0.1, most=0.1, inband=True, inband_before=True)
+    losses = [number / 200 for number in range(1, 20)]
+    begins = next(loss for loss in losses if at(loss, 0.2, tools=INBAND).inband_bps)
+    stays = next(loss for loss in losses if at(loss, 0.2, tools=before).inband_bps)
+    assert 0.005 < stays < begins <= 0.05
