@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from voicestream.config import UNITS_PER_SECOND
 from voicestream.core.playout.buffer import Entry
 from voicestream.core.playout.intake import Intake
 
-__all__ = ["STANDSTILL_UNITS", "is_arriving"]
+__all__ = ["BEHIND_UNITS", "STANDSTILL_UNITS", "Standstills", "is_arriving"]
 
 STANDSTILL_UNITS: Final = 40.0
 """After so much concealment what comes may be too old to be worth playing (100 ms)."""
@@ -18,6 +19,38 @@ ARRIVAL_UNITS: Final = 40.0
 
 ARRIVAL_PACE: Final = 4.0
 """What a stall held up comes at more than so many times the pace of speech; slower, it is a queue that may stand for long."""
+
+BEHIND_UNITS: Final = 120.0
+"""Everything must have waited so much longer than the lookahead for a second until what is too old goes (300 ms); with less it is caught up
+by and by."""
+
+OLD_PART: Final = 1.5
+"""What a standstill held up is played when it is at most so many lookaheads older than the newest."""
+
+OLD_UNITS: Final = 140.0
+"""The same where one standstill follows another (350 ms): little would be heard else."""
+
+FOLLOWS_UNITS: Final = 4000.0
+"""So soon after the one before it follows (10 s)."""
+
+
+class Standstills:
+    """Remembers them."""
+
+    __slots__ = ("_ended_at",)
+
+    def __init__(self) -> None:
+        self._ended_at = -math.inf
+
+    def ended(self, now: float, waited: float) -> None:
+        """A frame is played after so many units of concealment made without it."""
+        if waited >= STANDSTILL_UNITS:
+            self._ended_at = now
+
+    def limit(self, now: float, ceiling: float) -> float:
+        """How much older than the newest what is played after the one that ends now may be, in units; `ceiling`: the lookahead."""
+        follows = now - self._ended_at < FOLLOWS_UNITS
+        return max(OLD_UNITS if follows else 0.0, OLD_PART * ceiling)
 
 
 def is_arriving(front: Entry, intake: Intake, now: float, waited: float) -> bool:

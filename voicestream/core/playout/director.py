@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from voicestream.config import PTS_UNIT_MS, UNITS_PER_SECOND
 from voicestream.core.playout.account import ConcealmentRun
-from voicestream.core.playout.backlog import STANDSTILL_UNITS, is_arriving
+from voicestream.core.playout.backlog import BEHIND_UNITS, STANDSTILL_UNITS, Standstills, is_arriving
 from voicestream.core.playout.buffer import Entry
 from voicestream.core.playout.control import StretchControl
 from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
@@ -79,6 +79,7 @@ class Director:
         self._track = track
         self._control = StretchControl()
         self._patience = Patience()
+        self._standstills = Standstills()
         self._run = ConcealmentRun(intake.account)
         self._state = _State.IDLE
         self._now = 0.0
@@ -172,6 +173,7 @@ class Director:
         if base is not None and not intake.gate.is_ahead(frame.pts):  # VS-4.8-1 VS-16-3
             if late:
                 control.moved(now)
+                self._standstills.ended(now, self._credit)
             control.observe(now, now - front.end, held, now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
                 change = round(
@@ -326,13 +328,14 @@ class Director:
         if stalled:
             limit, reason = max(intake.delay.target, float(self.frame_units)), "stalled"
         elif self._state is _State.TALK and self._credit >= STANDSTILL_UNITS:
-            limit, reason = 1.5 * self._intake.delay.ceiling, "old"
-        elif self._control.all_waited(self._now, self._intake.delay.ceiling + 80.0):
+            limit, reason = self._standstills.limit(self._now, self._intake.delay.ceiling), "old"
+        elif self._control.all_waited(self._now, self._intake.delay.ceiling + BEHIND_UNITS):
             limit, reason = float(self._intake.delay.ceiling), "behind"
         else:
             return
         dropped = intake.expire(limit)
         if dropped:
+            self._standstills.ended(self._now, self._credit)
             self.record("playout:dropped", {"frames": dropped, "reason": reason})
             first = intake.front()
             if first is not None and self._state is _State.TALK:

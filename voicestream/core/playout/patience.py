@@ -18,6 +18,9 @@ CUT_PAUSE_UNITS: Final = 400.0
 TOO_FAR_UNITS: Final = 100.0
 """More than this too long (250 ms), and the talk suffers: no time for a pause."""
 
+CATCH_UP: Final = 0.15
+"""Even then no more than this part of the time is cut out within words: what is played faster is not understood."""
+
 CUT_PATIENCE_UNITS: Final = 1600.0
 """Wait for a pause to shorten in, at half of that distance (4 s at 40 ms). Twice as near three times as long: a little delay
 more is heard by nobody, a cut in a word is."""
@@ -64,7 +67,10 @@ class Patience:
             return False
         patience = CUT_PATIENCE_UNITS * (FAR_UNITS / distance - 1)
         if distance > TOO_FAR_UNITS:
-            return waited >= patience
+            if waited < patience or now < self._no_cut_before:
+                return False
+            self._no_cut_before = now + abs(change) / CATCH_UP
+            return True
         if waited < max(patience, LEAST_PATIENCE_UNITS) or now < self._no_cut_before:
             return False
         self._no_cut_before = now + CUT_PAUSE_UNITS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from voicestream.core.playout.patience import (
+    CATCH_UP,
     CUT_PATIENCE_UNITS,
     CUT_PAUSE_UNITS,
     EXPANSION_PATIENCE_UNITS,
@@ -12,6 +13,7 @@ from voicestream.core.playout.patience import (
     FORGET_UNITS,
     LEAST_PATIENCE_UNITS,
     PRESSING_LATE,
+    TOO_FAR_UNITS,
     Patience,
 )
 
@@ -58,3 +60,9 @@ def test_a_wish_that_turns_or_pauses_begins_anew() -> None:
     assert not patience.urgent(EXPANSION_PATIENCE_UNITS, -4, 16.0, 0)
     assert not patience.urgent(EXPANSION_PATIENCE_UNITS + 8, +4, 16.0, 0)
     assert not patience.urgent(2 * EXPANSION_PATIENCE_UNITS + FORGET_UNITS + 9, +4, 16.0, 0)
+
+
+def test_far_too_long_a_delay_is_cut_at_once_but_no_faster_than_can_be_understood() -> None:
+    patience = Patience()
+    cut = sum(-4.0 for step in range(200) if patience.urgent(8.0 * step, -4.0, TOO_FAR_UNITS + 50, 0))
+    assert -CATCH_UP * 1600 - 4 <= cut <= -0.8 * CATCH_UP * 1600
