@@ -30,6 +30,10 @@ OnActivity = Callable[[Connection], None]
 clock: Final = time.monotonic
 """Seconds; the `now` of every connection and session under these transports."""
 
+LATER: Final = 0.001
+"""Seconds by which a timer has to move back to be set anew. One that is left too early wakes the process for nothing, which costs more
+where it had time to sleep."""
+
 SLICE: Final = 0.005
 """Seconds of work on packets, or on connections that have something to send, before the loop gets its turn."""
 
@@ -138,6 +142,8 @@ class SocketOwner(abc.ABC):
         self._woken.extend(answering)
         if answering:
             self._wake_soon()
+        elif touched:
+            self._set_timer()
         if len(self._inbox):
             self._reading_is_due = True
             self._loop.call_soon(self._read)
@@ -196,8 +202,7 @@ class SocketOwner(abc.ABC):
             at = self._next_timer()
         if at is None or not self._is_open:
             return
-        if at < self._timer_at:
-            # A later time is left to the earlier timer, which reads anew when it fires: timers move back with every packet.
+        if at < self._timer_at or at > self._timer_at + LATER:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer_at = at

@@ -38,6 +38,9 @@ MAX_GOODBYES: Final = 16384
 LOST_EVERY: Final = 0.25
 """Seconds between two counts of the sessions without a path, at a server that is full."""
 
+SOON: Final = 0.025
+"""Seconds until a timer that the next packets, of calls in frames of 20 ms, come too late to move."""
+
 MAX_RETIRED: Final = 8
 """Connection ids of one connection that are remembered after the peer has retired them."""
 
@@ -151,7 +154,7 @@ class ServerEndpoint:
                 connection.handle_timer(now)
                 due.append(connection)
             else:
-                self._note_timer(connection, entry, wanted)
+                self._note_timer(connection, entry, wanted, now)
         for connection in due:
             self._settle(connection, now, timer=False)
         return due
@@ -187,7 +190,11 @@ class ServerEndpoint:
     def rests(self, connection: Connection, now: float) -> bool:
         """Whether a connection need not be flushed after packets of it have come, as nothing of it leaves before its timer comes up."""
         entry = self._entries.get(connection)
-        return entry is not None and entry.timer is not None and now < entry.timer and connection.is_calm(entry.timer)
+        if entry is None or entry.timer is None or now >= entry.timer or not connection.is_calm(entry.timer):
+            return False
+        if entry.timer < now + SOON:  # what it was set for may have come with the packets
+            self._note_timer(connection, entry, connection.next_timer(), now)
+        return True
 
     def flush(self, connection: Connection, now: float) -> list[tuple[bytes, Address]]:
         """UDP payloads of one connection that leave now; also reads its timer again and forgets it when it is over."""
@@ -196,7 +203,7 @@ class ServerEndpoint:
             return []
         timer = connection.idle_until(now)
         if timer is not None:
-            self._note_timer(connection, entry, timer)
+            self._note_timer(connection, entry, timer, now)
             return []
         packets = connection.datagrams_to_send(now)
         self._settle(connection, now)
@@ -332,7 +339,7 @@ class ServerEndpoint:
             self._retire(connection, entry, now)
             return
         if timer:
-            self._set_timer(connection, entry)
+            self._note_timer(connection, entry, connection.next_timer(), now)
 
     def _count(self, connection: Connection, entry: Entry, now: float) -> None:
         """A handshake is complete, so the client lives at its address: from now on it counts there."""
@@ -344,12 +351,10 @@ class ServerEndpoint:
             self.stats.refused += 1
             connection.close(now, ErrorCode.BUSY, "the server has no room for another call of this address")
 
-    def _set_timer(self, connection: Connection, entry: Entry) -> None:
-        self._note_timer(connection, entry, connection.next_timer())
-
-    def _note_timer(self, connection: Connection, entry: Entry, timer: float | None) -> None:
-        # Most packets move a timer back: the earlier one is left in the heap, and reads anew when it comes up.
-        if timer is not None and (entry.timer is None or timer < entry.timer):
+    def _note_timer(self, connection: Connection, entry: Entry, timer: float | None, now: float) -> None:
+        # Most packets move a timer back. One that would come up before the next of them is moved; a later one is left in the heap, and
+        # reads anew when it comes up.
+        if timer is not None and (entry.timer is None or timer < entry.timer or entry.timer < min(timer, now + SOON)):
             entry.timer = timer
             self._order += 1
             heapq.heappush(self._timers, (timer, self._order, connection))
