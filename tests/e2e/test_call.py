@@ -247,6 +247,7 @@ async def test_events_that_were_sent_just_before_a_good_end_arrive(serve: Serve,
     assert len(heard) == 21
 
 
+@pytest.mark.interpreted(reason="a method is replaced")
 async def test_a_fault_of_ours_in_one_call_ends_that_call_and_no_other(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     faulty: set[object] = set()
     reported: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ from voicestream import events
 from voicestream.codepoints import ErrorCode, EventKind
 from voicestream.config import Limits, SessionConfig
 from voicestream.quic.connection import Connection
+from voicestream.quic.server_endpoint import ServerEndpoint
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld, ServerSide
 from voicestream.testing.profile import LinkProfile, NetworkProfile
 from voicestream.testing.side import CallSide
@@ -293,3 +294,26 @@ def test_where_a_connection_is_idle_nothing_leaves_and_its_timer_is_the_usual_on
         world.run(1.0)
     assert asked[True] > 50
     assert asked[False] > 50
+
+
+@pytest.mark.interpreted(reason="a method is replaced")
+def test_hardly_any_timer_comes_up_for_what_has_come_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = EndpointWorld(seed=5)
+    client = world.client(NetworkProfile.both(LinkProfile(delay_ms=20)))
+    world.open()
+    server = world.server.sides[0]
+    for side in (client, server):
+        side.listen()
+        side.speak()
+    world.run(4)
+    came_up: list[int] = []
+    handle_timer = ServerEndpoint.handle_timer
+
+    def handling(self: ServerEndpoint, now: float, most: int | None = None) -> list[Connection]:
+        due = handle_timer(self, now, most)
+        came_up.append(len(due))
+        return due
+
+    monkeypatch.setattr(ServerEndpoint, "handle_timer", handling)
+    world.run(5)
+    assert came_up.count(0) <= 10

@@ -85,7 +85,7 @@ class Capture:
         rate = self._encoder.sample_rate_hz
         self._resampler = Resampler(audio.sample_rate_hz, rate, track.channels) if rate != audio.sample_rate_hz else None
         self._fifo: SampleFifo[np.int16] = SampleFifo(track.channels, np.int16)
-        self._frame_ms = audio.frame_ms
+        self._frame_units = self._encoder.frame_units(audio.frame_ms)
         self._dtx = audio.dtx
         self._talking = False
 
@@ -115,7 +115,7 @@ class Capture:
         if frame_ms not in FRAME_MS_CHOICES:
             raise ValueError(f"frame_ms must be 10, 20, 40 or 60, not {frame_ms}")
         self._encoder.apply(bitrate_bps, inband_fec_loss_percent, copy_bps, inband_part)
-        self._frame_ms = frame_ms
+        self._frame_units = self._encoder.frame_units(frame_ms)
 
     def push(self, pcm: Any) -> list[CodedFrame]:
         """Take a block of any length.
@@ -168,7 +168,7 @@ class Capture:
         self._talking = False
 
     def _frame_samples(self) -> int:
-        return self._encoder.sample_rate_hz * self._encoder.frame_units(self._frame_ms) // UNITS_PER_SECOND
+        return self._encoder.sample_rate_hz * self._frame_units // UNITS_PER_SECOND
 
     def _silence(self, samples: int) -> NDArray[np.int16]:
         channels = self._encoder.channels
@@ -186,7 +186,7 @@ class Capture:
         self._fifo.push(block)
 
     def _encode_next(self, last: bool = False) -> CodedFrame:
-        units = self._encoder.frame_units(self._frame_ms)
+        units = self._frame_units
         pcm = self._fifo.take(self._frame_samples())
         payload, silent = self._encoder.encode(pcm)
         copy = self._encoder.encode_copy(pcm)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from voicestream.quic import owner
-from voicestream.quic.owner import SLICE, SocketOwner
+from voicestream.quic.owner import LATER, SLICE, SocketOwner
 
 pytestmark = pytest.mark.interpreted(reason="an heir of what is compiled")
 
@@ -166,3 +166,38 @@ async def test_the_loop_itself_need_not_look_and_a_closed_owner_does_not(monkeyp
     in_a_thread(slow)
     assert not slow.log
     assert len(slow.socket) == 1
+
+
+class Alarm:
+    """In place of the loop: the timers that were set, as seconds from then, and how many of them were cancelled."""
+
+    def __init__(self) -> None:
+        self.set: list[float] = []
+        self.cancelled = 0
+
+    def call_later(self, seconds: float, callback: Any) -> Alarm:
+        self.set.append(round(seconds, 6))
+        return self
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+async def test_a_timer_that_has_moved_back_is_set_anew_and_one_that_has_hardly_moved_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, alarm = Slow(monkeypatch), Alarm()
+    monkeypatch.setattr(slow, "_loop", alarm)
+    for at in (100.02, 100.02 + LATER / 2, 100.04, 100.03):
+        monkeypatch.setattr(slow, "_next_timer", lambda at=at: at)
+        slow._set_timer()
+    assert alarm.set == [0.02, 0.04, 0.03]
+    assert alarm.cancelled == 2
+
+
+async def test_packets_after_which_their_connection_rests_move_the_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, alarm = Slow(monkeypatch), Alarm()
+    monkeypatch.setattr(slow, "_loop", alarm)
+    monkeypatch.setattr(slow, "_rests", lambda connection, now: True)
+    monkeypatch.setattr(slow, "_next_timer", lambda: 100.03)
+    slow._receive([(b"1", ADDRESS)])
+    assert slow.log == ["in 1"]
+    assert alarm.set == [pytest.approx(0.03 - COST)]
