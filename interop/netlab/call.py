@@ -8,7 +8,8 @@ The client says the WAV live through the card's microphone, 20 ms at a time. The
 buffer until the file OUT.stop appears. Duplex: with --reply WAV the server speaks too, and the client's --out records it.
 With --ordered FILE the server reads the speech in order, as a recogniser does, in place of playing it (the card plays silence), and
 writes what it got: frames, seconds, gaps, frames that came twice or out of order.
-Neither side is told anything of the link; all settings are the defaults of `voicestream.connect` and `voicestream.serve`.
+Neither side is told anything of the link; all settings are the defaults of `voicestream.connect` and `voicestream.serve`, but
+for the redundancy where --redundancy holds it.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ async def client(options: argparse.Namespace, lab: Any) -> None:
     warnings.simplefilter("ignore", InsecureWarning)
     speech = lab.load_speech(options.wav, RATE, options.seconds)
     meter, speaker = lab.Meter(), None
-    async with voicestream.connect(f"voicestream://{options.to}:{options.port}/netlab", insecure=True, sample_rate_hz=RATE) as call:
+    uri, held = f"voicestream://{options.to}:{options.port}/netlab", options.redundancy
+    rate = None if held is None else voicestream.RateConfig(redundancy_share=min(0.1, held), redundancy_cap=held)
+    async with voicestream.connect(uri, insecure=True, sample_rate_hz=RATE, rate=rate) as call:
         note("accepted")
         meter.start()
         microphone = lab.Microphone(speech, RATE)
@@ -202,6 +205,7 @@ def parse() -> argparse.Namespace:
     server.add_argument("--reply", help="WAV to say to the caller")
     caller.add_argument("--to", default="10.77.0.1", help="address to call")
     caller.add_argument("--wav", required=True, help="what to say")
+    caller.add_argument("--redundancy", type=float, help="part of the wire bytes that redundancy is held at, as 0.1; not by default")
     caller.add_argument("--seconds", type=float, default=20, help="how much of it")
     options = parser.parse_args()
     if options.role == "server" and not options.out:

@@ -28,6 +28,9 @@ FRAME: Final = 0.02
 ANSWER_SLACK: Final = 0.1
 """Seconds beyond two round trips: questions and answers wait for something to ride on, and questions for what may be overtaken."""
 
+OVERTAKEN: Final = 0.03
+"""Seconds for which what is missing is waited for before it is asked for, where most of it comes by itself: it was overtaken."""
+
 MAX_ANSWER: Final = 1.5
 """Seconds after which who reads in order goes on without the answer."""
 
@@ -239,5 +242,6 @@ class Missed:
         first = max(first, end - MAX_HOLE_UNITS)
         lookahead = self._hub.config.playout.lookahead_ms / 1000
         # The newest media is played a lookahead from now at the latest, and what comes before it earlier by their distance.
-        into.missing.hole(first, end - first, now, now + lookahead - (end - first) / UNITS_PER_SECOND)
+        since = now if into.loss.is_real else now + OVERTAKEN
+        into.missing.hole(first, end - first, since, now + lookahead - (end - first) / UNITS_PER_SECOND)
         self._record_given_up(track, into, given_up, now, "too many holes")

@@ -81,6 +81,15 @@ def test_the_playout_waits_for_no_repair_of_what_was_merely_overtaken(kit) -> No
     assert player.expected[1] == (0.0, False)
 
 
+def test_where_frames_are_merely_overtaken_none_is_asked_for(kit) -> None:
+    pair = kit.Pair(to_server=lambda count, data: [0.045 if count % 4 == 0 else 0.02]).open()
+    pair.talk(1.0, "client")
+    first = pair.client._tracks.recovery.counts.retransmissions_sent
+    pair.talk(2.0, "client")
+    assert pair.client._tracks.recovery.counts.retransmissions_sent - first <= 2
+    assert pair.server.stats(pair.now).tracks[0].frames_received >= 140
+
+
 def test_the_playout_waits_for_repairs_of_what_was_lost_though_it_comes_again(kit) -> None:
     pair = kit.Pair(to_server=lambda count, data: [] if count in (30, 40) else [0.02]).open()
     player = kit.Player()
