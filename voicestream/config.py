@@ -106,6 +106,8 @@ class RateConfig:
             be concealed otherwise, 0 to 0.5. One below `redundancy_share` changes nothing.
         pairs: Measure the path now and then with a datagram that leaves right behind another. Without, it takes longer to find out
             that there is room.
+        headroom: The codec goes beyond the bitrate that it begins with only as far as the link carries so many times as much, where the
+            link's rate is known, 1 to 10: what is sent until a drop of capacity is known of has to wait. 1: as far as it carries.
     """
 
     min_bitrate_bps: int = 8000
@@ -115,6 +117,7 @@ class RateConfig:
     redundancy_share: float = 0.10  # VS-9.4-3
     redundancy_cap: float = 0.30
     pairs: bool = True
+    headroom: float = 3.0
 
     def __post_init__(self) -> None:
         _require(
@@ -125,6 +128,7 @@ class RateConfig:
         _require(2 <= self.queue_frames <= 500, f"queue_frames must be 2 to 500, not {self.queue_frames}")
         _require(0 <= self.redundancy_share <= 0.5, f"redundancy_share must be 0 to 0.5, not {self.redundancy_share}")
         _require(0 <= self.redundancy_cap <= 0.5, f"redundancy_cap must be 0 to 0.5, not {self.redundancy_cap}")
+        _require(1 <= self.headroom <= 10, f"headroom must be 1 to 10, not {self.headroom}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
+from voicestream.config import RateConfig, SessionConfig
 from voicestream.events import PlanChanged, QualityChanged
 from voicestream.testing import LinkProfile, NetworkProfile
 from voicestream.testing.endpoint_sim import ClientHost, EndpointWorld
@@ -12,9 +14,9 @@ from voicestream.testing.link import own_queueing_ms
 Steps = tuple[tuple[float, float], ...]
 
 
-def call(link: LinkProfile, seconds: float, *, seed: int = 1) -> tuple[EndpointWorld, ClientHost]:
+def call(link: LinkProfile, seconds: float, *, seed: int = 1, headroom: float = 1) -> tuple[EndpointWorld, ClientHost]:
     """A client that talks through `link`; the server listens and its own direction is open."""
-    world = EndpointWorld(seed=seed)
+    world = EndpointWorld(seed=seed, config=SessionConfig(rate=RateConfig(headroom=headroom)))
     client = world.client(NetworkProfile(b2a=link, a2b=LinkProfile(delay_ms=link.delay_ms)))
     world.open()
     world.server.sides[0].listen()
@@ -53,6 +55,20 @@ def test_the_plan_follows_a_link_down_to_thirty_kilobits_and_back() -> None:
     late = own_queueing_ms(link, [packet for packet in client.packets["b2a"] if 9 <= packet[0] < 16])
     check(late.percentile(95) <= 60, f"own queue on 30 kbps: {late}")
     check([event.level for _, event in client.seen(QualityChanged)][-1] == "good", "the quality did not recover")
+
+
+def test_on_a_narrow_link_a_drop_finds_little_under_way() -> None:
+    """The codec takes what it began with and no more, so that less waits until the drop is known; a wide link gives it all."""
+    waits = {1.0: 0.0, 3.0: 0.0}
+    for headroom, drop in itertools.product(waits, (4.0, 4.05, 4.1)):
+        narrow = LinkProfile(delay_ms=30, rate_kbps=((0.0, 200.0), (drop, 50.0)))
+        world, client = call(narrow, 5.5, headroom=headroom)
+        most = max((event.bitrate_bps for at, event in client.seen(PlanChanged) if at - world.start < drop), default=40_000)
+        world.sim.check((most > 60_000) is (headroom == 1), f"{most} bps at a headroom of {headroom}")
+        waits[headroom] += own_queueing_ms(narrow, [packet for packet in client.packets["b2a"] if packet[0] >= 3.5]).percentile(100)
+    assert waits[3.0] < 0.85 * waits[1.0], waits
+    world, client = call(LinkProfile(delay_ms=30, rate_kbps=1000.0), 6, headroom=3.0)
+    assert reached(world, client, 0, 64_000, below=False) < 5
 
 
 def test_the_wire_rate_follows_a_variable_capacity() -> None:  # VS-9.3-3 VS-9.4-1

@@ -191,11 +191,12 @@ class Allocator:
         protection: Why its redundancy was chosen.
         wanted_share: Part of the wire bytes that redundancy would take if there were room.
         copies: The source makes low-rate copies when it is asked to.
+        useful_bps: Bits of the codec that there is use for.
     """
 
     __slots__ = (
         "_config", "_floor_bps", "_inband", "_least", "_length_at", "_low_since", "_memory", "_most_bps", "_passing",
-        "_passing_from", "_passing_since", "_raised_at", "_rtt", "copies", "plan", "protection", "reason", "wanted_share",
+        "_passing_from", "_passing_since", "_raised_at", "_rtt", "copies", "plan", "protection", "reason", "useful_bps", "wanted_share",
     )  # fmt: skip
 
     def __init__(self, config: SessionConfig) -> None:
@@ -203,7 +204,7 @@ class Allocator:
         self._floor_bps = floor_rate_bps(config)
         self._memory = LossMemory()
         self._inband = any(track.codec == CodecId.OPUS for track in config.tracks)
-        self._most_bps = config.rate.max_bitrate_bps
+        self._most_bps = self.useful_bps = config.rate.max_bitrate_bps
         self._rtt = ASSUMED_RTT
         self.copies = True
         self.wanted_share = config.rate.redundancy_share
@@ -330,7 +331,7 @@ class Allocator:
 
     def _steady(self, audio_bps: float, now: float, passing: bool) -> tuple[SendPlan, str]:
         """The new plan, or the old one where the difference is not worth a change; and why."""
-        old, most = self.plan, self._most_bps
+        old, most = self.plan, min(self._most_bps, self.useful_bps)
         if self._passing and not passing:
             self._passing = False
             after = _fitting(self._config, SHORTEN_MARGIN * audio_bps, most)
@@ -346,7 +347,7 @@ class Allocator:
         if audio_bps < LOWER_SHARE * wire_rate_bps(old) and old.bitrate_bps > self._config.rate.min_bitrate_bps:
             return dataclasses.replace(old, bitrate_bps=min(least, most)), "less rate"
         if old.bitrate_bps > most:
-            return dataclasses.replace(old, bitrate_bps=most), "in-band copies"
+            return dataclasses.replace(old, bitrate_bps=most), "no use for more"
         lasting = self._least.value or audio_bps
         if not passing and now - self._length_at >= SHORTEN_INTERVAL and old.frame_ms * old.bundle > self._config.frame_ms:
             careful = _fitting(self._config, SHORTEN_MARGIN * lasting, most)

@@ -163,7 +163,7 @@ class Machine(abc.ABC):
     def path_changed(self, now: float) -> None:
         """The packets take another path, as after a change of network: what was measured of the old one does not hold."""
         if self.is_open:
-            self._planner.estimator.path_changed(now)
+            self._planner.path_changed(now)
 
     def suppose_rtt(self, rtt: float | None) -> None:
         """What the transport has measured of the path meanwhile, in seconds, to go by until the session has measured itself."""

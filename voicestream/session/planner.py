@@ -11,6 +11,7 @@ from typing import Final
 
 from voicestream.core.allocator import WIRE_OVERHEAD, Allocator, SendPlan, floor_rate_bps, headers_bps, wire_rate_bps
 from voicestream.core.bwe import Estimator, Quality, QualityGauge, Sample, State
+from voicestream.core.bwe.samples import WindowedMin
 from voicestream.core.eventing import DEFAULT_ALLOWANCE_BPS
 from voicestream.core.feedback import Feedback, SentDatagram
 from voicestream.core.recovery.budget import ANSWERS
@@ -57,6 +58,10 @@ OWED_PART: Final = 0.25
 OWING_FACTOR: Final = 4.0
 """How much more there is use for while a resumed session catches up."""
 
+LINK_WINDOW: Final = 3.0
+"""Seconds for which the least that was known of the link holds: single answers mislead."""
+
+USEFUL_STEP: Final = 4000
 PROBE_INTERVAL: Final = 0.4
 """Seconds between two pairs of probes while the audio pauses."""
 
@@ -74,6 +79,7 @@ class Planner:
     __slots__ = (
         "_carried_bps",
         "_hub",
+        "_links",
         "_others_at",
         "_others_bits",
         "_probed_at",
@@ -91,6 +97,7 @@ class Planner:
         self.allocator = Allocator(hub.config)
         self.estimator = self._beginner()
         self._carried_bps = self.estimator.target_bps
+        self._links = WindowedMin(LINK_WINDOW)
         self.gauge = QualityGauge()
         self._others_bits = 0.0
         self._others_at = 0.0
@@ -113,6 +120,7 @@ class Planner:
         begin_bps = self.estimator.target_bps
         self.estimator.target_bps = max(LEAST_OF_BEGINNING * begin_bps, min(begin_bps, self._carried_bps))
         self._probed_at = -math.inf
+        self._links.clear()
         if self.plan != before:
             self._tell(before, now)
         self._choose(now, None)
@@ -226,19 +234,39 @@ class Planner:
 
     def _need_bps(self) -> float:
         """What there is use for at most."""
-        rate, frame_ms = self._hub.config.rate, self._hub.config.frame_ms
+        rate, frame_ms, most_bps = self._hub.config.rate, self._hub.config.frame_ms, self.allocator.useful_bps
         acks = ACK_BYTES * 8000 / frame_ms
-        need = (rate.max_bitrate_bps + headers_bps(frame_ms, 1) + acks) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
+        need = (most_bps + headers_bps(frame_ms, 1) + acks) / (1 - rate.redundancy_share - MOST_LOSS_ANSWERED)
         if self.allocator.wanted_share > rate.redundancy_share:
             # Redundancy comes out of the bits beyond good speech first.
             left = 1 - self.allocator.wanted_share - MOST_LOSS_ANSWERED
-            most = rate.max_bitrate_bps + headers_bps(frame_ms, 1) + acks
-            good = min(rate.max_bitrate_bps, GOOD_BPS) + headers_bps(frame_ms, 1) + acks
+            most = most_bps + headers_bps(frame_ms, 1) + acks
+            good = min(most_bps, GOOD_BPS) + headers_bps(frame_ms, 1) + acks
             need = max(need, good / left, min(PROTECTED_BPS, most / left))
         if self.owing:
             need *= OWING_FACTOR
         bound = self._hub.rate_bound
         return need if bound is None else min(need, bound)  # VS-9.4-1
+
+    def path_changed(self, now: float) -> None:
+        """The packets take another path."""
+        self._links.clear()
+        self.estimator.path_changed(now)
+
+    def _most_bps(self, now: float) -> int:
+        """Bits of the codec that there is use for: more than the application began with only on a link that carries far more.
+
+        What leaves until it is known that a link carries less has to wait there, and all that follows behind it.
+        """
+        config, link_bps = self._hub.config, self.estimator.link_bps
+        most, rate = config.rate.max_bitrate_bps, config.rate
+        if link_bps is not None and not self.estimator.path.blind:
+            self._links.add(now, link_bps)
+        link_bps = self._links.value
+        if link_bps is None or rate.headroom <= 1:
+            return most
+        media = (1 - rate.redundancy_share) * link_bps / rate.headroom - headers_bps(config.frame_ms, 1)
+        return min(most, max(config.bitrate_bps, int(media / USEFUL_STEP) * USEFUL_STEP))
 
     def _media_bps(self) -> float:
         """What is left for audio and redundancy with their headers."""
@@ -260,6 +288,7 @@ class Planner:
 
     def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator
+        self.allocator.useful_bps = self._most_bps(now)
         estimator.limit(self._need_bps())
         if estimator.state is not State.STARVED:
             self._carried_bps = estimator.target_bps

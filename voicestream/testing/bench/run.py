@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from voicestream.config import SessionConfig
+from voicestream.config import RateConfig, SessionConfig
 from voicestream.events import Accepted, Closed
 from voicestream.testing.bench.case import Case, Direction, Media
 from voicestream.testing.bench.curves import Curves, curves
@@ -108,7 +108,8 @@ class _Run:
     def __init__(self, case: Case, seed: int, observer: Observer | None) -> None:
         self.case = case
         self.observer = observer
-        self.world = EndpointWorld(seed=seed, config=SessionConfig())
+        # The bars are of what 64 kbps need.
+        self.world = EndpointWorld(seed=seed, config=SessionConfig(rate=RateConfig(headroom=1)))
         self.epoch = self.world.start
         self.limits: dict[Direction, Limit] = {
             "b2a": shared_limit(case.b2a, case.policer_bytes),
