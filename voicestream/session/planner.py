@@ -58,10 +58,13 @@ OWED_PART: Final = 0.25
 OWING_FACTOR: Final = 4.0
 """How much more there is use for while a resumed session catches up."""
 
+LINK_INTERVAL: Final = 0.1
 LINK_WINDOW: Final = 3.0
 """Seconds for which the least that was known of the link holds: single answers mislead."""
 
 USEFUL_STEP: Final = 4000
+"""Steps of what there is use for of the codec, lest the plan change with every answer."""
+
 PROBE_INTERVAL: Final = 0.4
 """Seconds between two pairs of probes while the audio pauses."""
 
@@ -80,6 +83,7 @@ class Planner:
         "_carried_bps",
         "_hub",
         "_links",
+        "_links_at",
         "_others_at",
         "_others_bits",
         "_probed_at",
@@ -98,6 +102,7 @@ class Planner:
         self.estimator = self._beginner()
         self._carried_bps = self.estimator.target_bps
         self._links = WindowedMin(LINK_WINDOW)
+        self._links_at = -math.inf
         self.gauge = QualityGauge()
         self._others_bits = 0.0
         self._others_at = 0.0
@@ -121,6 +126,7 @@ class Planner:
         self.estimator.target_bps = max(LEAST_OF_BEGINNING * begin_bps, min(begin_bps, self._carried_bps))
         self._probed_at = -math.inf
         self._links.clear()
+        self._links_at = -math.inf
         if self.plan != before:
             self._tell(before, now)
         self._choose(now, None)
@@ -251,6 +257,7 @@ class Planner:
     def path_changed(self, now: float) -> None:
         """The packets take another path."""
         self._links.clear()
+        self._links_at = -math.inf
         self.estimator.path_changed(now)
 
     def _most_bps(self, now: float) -> int:
@@ -288,7 +295,9 @@ class Planner:
 
     def _choose(self, now: float, min_rtt: float | None) -> None:
         estimator = self.estimator
-        self.allocator.useful_bps = self._most_bps(now)
+        if now >= self._links_at:
+            self._links_at = now + LINK_INTERVAL
+            self.allocator.useful_bps = self._most_bps(now)
         estimator.limit(self._need_bps())
         if estimator.state is not State.STARVED:
             self._carried_bps = estimator.target_bps
