@@ -192,7 +192,7 @@ class Estimator(Known):
         self._growth.turned_back(now, self._share or before)
         self._resume_bps = before
         self._restarts = 0
-        self._pause.may_begin = True
+        self._pause.may_begin = self.state is not State.STARVED  # what a standstill held up may come all at once
         self._watch.highest = 0.0
         self._begin_drain(now, rtt, reason)
 

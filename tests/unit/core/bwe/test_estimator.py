@@ -219,6 +219,25 @@ def test_behind_a_long_queue_nothing_leaves_for_a_while() -> None:
     assert estimator.hold_until < begin  # the queue is on the path that was left
 
 
+def test_behind_what_a_silence_held_up_speech_does_not_pause() -> None:
+    driver = Driver()
+    driver.run(3)
+    estimator, begin = driver.estimator, driver.now
+    samples = []
+    for turn in range(50):  # nothing arrives for a second and a half, and then one comes after the other
+        at = begin + 0.02 * turn
+        estimator.sent(driver.number, at, 250)
+        samples.append(Sample(driver.number, at, begin + 3.0 + 1.5 + 0.02 * turn, 250))
+        driver.number += 1
+        estimator.tick(at, RTT)
+    estimator.tick(begin + 1.1, RTT)
+    assert estimator.state is State.STARVED
+    for turn in range(10):
+        estimator.feedback(begin + 1.6 + 0.1 * turn, samples[5 * turn : 5 * turn + 5], [], RTT)
+    assert estimator.state is State.DRAIN
+    assert estimator.hold_until < begin
+
+
 def silent(driver: Driver, *, until: float) -> None:
     """Send on while nothing arrives, and hear of that."""
     estimator, begin = driver.estimator, driver.now
