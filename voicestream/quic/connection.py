@@ -136,11 +136,13 @@ class Connection(ConnectionView):
 
     def next_timer(self) -> float | None:
         """When `handle_timer` wants to be called, in seconds of the owner's clock; None for never."""
-        times = [self._quic.timer()]
-        if not self._is_over:
-            times.append(self._session_timer() if self.is_ready else None)
-            times += [None if self._is_up else self._deadline, self._linger_until]
-        return min((time for time in times if time is not None), default=None)
+        first = self._quic.timer()
+        if self._is_over:
+            return first
+        for time in (self._session_timer() if self.is_ready else None, None if self._is_up else self._deadline, self._linger_until):
+            if time is not None and (first is None or time < first):
+                first = time
+        return first
 
     def _session_timer(self) -> float | None:
         timer = self.session.next_timer()

@@ -116,12 +116,12 @@ class Known:
     def _overused(self) -> bool:
         """Whether the queue is longer than it should be, and grows; jitter looks like growth at times."""
         delay, queue, aim = self.path.delay, self.path.delay.standing, self._aim()
-        trend = delay.trend - tuning.UNREST_TREND * delay.unrest
         if self._rivals.compete(delay.newest_at):
             return False  # the queue is theirs; losses and the guess bound the rate
-        if self.state is State.RAMP:
-            return (queue > aim + 0.007 and trend > 0.02) or queue > 2 * aim + 0.02
-        return (queue > 2 * aim + 0.02 and trend > 0.03) or queue > 2 * aim + 0.06
+        least, steep, most = (aim + 0.007, 0.02, 2 * aim + 0.02) if self.state is State.RAMP else (2 * aim + 0.02, 0.03, 2 * aim + 0.06)
+        if queue <= least:
+            return False  # mostly, and a trend is much work
+        return queue > most or delay.trend - tuning.UNREST_TREND * delay.unrest > steep
 
     def _begins(self) -> bool:
         """Whether a queue begins to grow: sooner known than that it stands, and undone where nothing comes of it."""

@@ -126,7 +126,7 @@ class OverdueWatch:
     def next_timer(self) -> float | None:
         """When the next frame will be overdue; None when nothing is expected or that would say nothing."""
         expected = self._expected
-        if expected is None or not self.is_of_use or expected - self._lost_at > LASTING:
+        if expected is None or expected - self._lost_at > LASTING or not self.is_of_use:
             return None
         return expected
 
