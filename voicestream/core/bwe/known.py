@@ -46,7 +46,6 @@ class Known:
         self._rivals = Rivals()
         self._growth = Growth()
         self._careful = False  # ramp: pairs tell of nothing new
-        self._free_bps = 0.0  # the rate while speech had room last
         self._policed_until = -math.inf  # no more than our share until then: a policer drops what exceeds it
 
     @property
@@ -173,7 +172,6 @@ class Known:
         """
         least, path = tuning.REOPEN * self._min_bps, self.path
         if self.target_bps > tuning.LEAST_SPEECH * self._min_bps:
-            self._free_bps = max(least, self.target_bps)
             return None
         if not path.is_fresh or self._rivals.compete(now) or now < self._policed_until:
             return None
@@ -181,7 +179,7 @@ class Known:
             return None
         pair = path.pairs.newest_bps(now, age=tuning.REOPENED)
         if pair is None and path.pairs.lumps > LUMPY:
-            pair = max(self._free_bps, 1.1 * least)  # pairs tell nothing there; that there is no queue has to do
+            return least  # pairs tell nothing there; that there is no queue has to do
         if pair is None or tuning.PAIR_USE * pair < least:
             return None
         return max(least, min(tuning.REOPEN_USE * pair, tuning.REOPEN_BPS))
