@@ -148,7 +148,8 @@ class _Joint:
             return None
         early = np.arange(0, starts, _POSITION_STEP)[np.newaxis, :]
         late = early + lag
-        allowed = (late >= first_late / k) & (late < starts)
+        # The window at the full rate may be longer than the coarse one, by less than a coarse step.
+        allowed = (late >= first_late / k) & (late < starts) & (late * k + window <= len(self.signal))
         likeness, power = self._compare(lag[:, 0], width)
         off = (np.abs(lag - wanted / k) / self.per_ms).astype(np.float32)
         score = np.where(allowed, likeness - _LAG_PENALTY * off, _NEVER)

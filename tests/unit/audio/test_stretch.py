@@ -231,3 +231,11 @@ def test_merging_from_silence_adds_no_delay() -> None:
 
 def test_mono_is_the_mean_of_the_channels() -> None:
     assert mono(np.array([[10, 20], [0, -4]], dtype=np.int16)).tolist() == [15.0, -2.0]
+
+
+def test_the_last_place_of_a_tiny_block_at_an_odd_rate_is_not_taken_beyond_its_end() -> None:
+    pcm = np.zeros(57, dtype=np.int16)
+    for step in range(55, 90):
+        for samples in range(55, 120):
+            longer = expand(pcm[:1].repeat(samples), step, sample_rate_hz=22050)
+            assert len(longer) >= samples

@@ -57,6 +57,10 @@ class FrameBuffer:
         """The oldest frame."""
         return self._entries[self._order[0]] if self._order else None
 
+    def second(self) -> Entry | None:
+        """The one after the oldest."""
+        return self._entries[self._order[1]] if len(self._order) > 1 else None
+
     def last(self) -> Entry | None:
         """The newest frame."""
         return self._entries[self._order[-1]] if self._order else None

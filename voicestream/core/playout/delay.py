@@ -225,6 +225,11 @@ class DelayEstimator:
             before = late
         return count
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the delay supposed in the beginning does not count any more."""
+        return self._observed > self._holds + 2 * START_UNITS
+
     def restart(self, delay: float) -> None:
         """Begin anew with `delay` as that of the quickest frame: pts stands in a new relation to time, or the path changed."""
         self._commit(float("inf"))

@@ -14,6 +14,7 @@ from voicestream.core.playout.control import StretchControl
 from voicestream.core.playout.decision import Accelerate, Conceal, Decision, Decode, Expand, Merge, Repair, Silence
 from voicestream.core.playout.due import is_due
 from voicestream.core.playout.intake import Intake
+from voicestream.core.playout.passing import is_passed_over
 from voicestream.core.playout.patience import Patience
 from voicestream.core.playout.ticks import DeviceTicks, Tick
 from voicestream.media import SourceKind
@@ -132,7 +133,7 @@ class Director:
             elif front is not None and is_arriving(front, intake, now, self._credit):
                 return self._extend("late")
             elif front is not None and front.pts == intake.playhead:
-                return self._play(front)
+                return self._play_late(front) if self._credit else self._play(front)
             elif self._hushed or (front is not None and front.frame.talkspurt_start):  # VS-6.5-1
                 self.fall_silent()
             elif front is None:
@@ -158,6 +159,13 @@ class Director:
         self.record("playout:talkspurt", {"pts": front.pts, "ahead": self._is_ahead(), "first": fresh})
         return self._play(front)
 
+    def _play_late(self, front: Entry) -> Pending:
+        """A frame that was waited for has come."""
+        if self._reason == "late" and is_passed_over(front, self._intake, self._now, self._credit):
+            self._lose(front.frame.units)
+            self._intake.playhead, self._credit, front = front.end, 0.0, self._intake.pass_over()
+        return self._play(front)
+
     def _play(self, front: Entry) -> Pending:
         intake, control, now = self._intake, self._control, self._now
         frame = intake.take().frame
@@ -176,11 +184,8 @@ class Director:
                 self._standstills.ended(now, self._credit)
             control.observe(now, now - front.end, held, now - arrival)
             if not merging and front.kind is not SourceKind.COPY:
-                change = round(
-                    control.correction(
-                        now, base, delay.needed, delay.target, units, front.early, delay.cost, cut_by_cost=delay.is_measured
-                    )
-                )
+                spread, target, known = delay.needed, delay.target, delay.is_measured
+                change = round(control.correction(now, base, spread, target, units, front.early, delay.cost, cut_by_cost=known))
         if self._run.units:
             self._end_run()
         self._credit = 0.0
@@ -190,9 +195,8 @@ class Director:
         self._playing = frame.clear_number
         if frame.talkspurt_end:
             self.fall_silent()
-        decision: Decision
         if front.kind is SourceKind.COPY:
-            decision = Repair(frame, front.kind, self._intake.copies_before(frame.pts))
+            decision: Decision = Repair(frame, front.kind, self._intake.copies_before(frame.pts))
         elif merging:
             decision = Merge(frame)
         elif change > 0:
@@ -375,10 +379,8 @@ class Director:
             account.inserted_units += change
         else:
             account.removed_units -= change
-        if isinstance(pending.decision, Expand | Accelerate):
-            if not change and not pending.decision.urgent:
-                # There was no pause; the next frame may be one.
-                return
+        if isinstance(pending.decision, Expand | Accelerate) and (change or pending.decision.urgent):
+            # Otherwise there was no pause; the next frame may be one.
             self._control.stretched(self._now, change)
 
     # Small things

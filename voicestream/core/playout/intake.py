@@ -99,6 +99,14 @@ class Intake:
             self._played.popitem(last=False)
         return entry
 
+    def pass_over(self) -> Entry:
+        """Drop the oldest frame, which has come too late; returns the one after it. There must be two."""
+        self.buffer.pop_first()
+        self.account.frames_late += 1
+        following = self.buffer.first()
+        assert following is not None
+        return following
+
     def copies_before(self, pts: int) -> tuple[MediaFrame, ...]:
         """The copies that lead up to `pts` without a gap, oldest first."""
         found: list[MediaFrame] = []
