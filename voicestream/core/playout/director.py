@@ -136,10 +136,8 @@ class Director:
                 return self._play_late(front) if self._credit else self._play(front)
             elif self._hushed or (front is not None and front.frame.talkspurt_start):  # VS-6.5-1
                 self.fall_silent()
-            elif front is None:
-                return self._wait_for_frame()
             else:
-                return self._bridge(front)
+                return self._wait_for_frame() if front is None else self._bridge(front)
         front = intake.front()
         if front is not None and is_due(front, self._intake, self._now, self._silence, idle=self.idle):
             return self._start(front)
@@ -393,8 +391,8 @@ class Director:
         if abs(target - self._reported_target) >= 2.0:
             reason = "later frames" if target > self._reported_target else "release"
             self._reported_target = target
-            level_ms = round(self.level_units * PTS_UNIT_MS, 1)
-            self.record("playout:target", {"target_ms": round(target * PTS_UNIT_MS, 1), "level_ms": level_ms, "reason": reason})
+            target_ms, level_ms = round(target * PTS_UNIT_MS, 1), round(self.level_units * PTS_UNIT_MS, 1)
+            self.record("playout:target", {"target_ms": target_ms, "level_ms": level_ms, "reason": reason})
 
     def record(self, name: str, data: Mapping[str, object]) -> None:
         """Give a trace record to the observer."""
