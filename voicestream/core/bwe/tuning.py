@@ -99,7 +99,7 @@ CAREFUL: Final = 0.12
 CAREFUL_BPS: Final = 4000.0
 """Bits per second each second that are not too much even then."""
 
-RIVAL_USE: Final = 0.4
+RIVAL_USE: Final = 0.45
 """Part of the link that is taken beside flows that fill its queue."""
 
 HOLD: Final = 15.0
