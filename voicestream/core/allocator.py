@@ -11,7 +11,7 @@ from voicestream.codepoints import CodecId
 from voicestream.config import FRAME_MS_CHOICES, SessionConfig
 from voicestream.core.bwe.loss import LossPattern
 from voicestream.core.bwe.samples import WindowedMin
-from voicestream.core.recovery.budget import ANSWERS
+from voicestream.core.recovery.budget import ANSWERS, MOST
 from voicestream.core.recovery.choice import BURSTS, ENOUGH, SHARE_STEP, Choice, LossMemory, Tools, choose
 
 __all__ = [
@@ -68,6 +68,9 @@ FEC_OFF: Final = 0.5
 """Part of the concealment that switches in-band FEC on below which it goes off again."""
 
 FEC_MAX_PERCENT: Final = 10
+INBAND_COST: Final = 0.15
+"""Part of the wire bytes that in-band copies of all frames take."""
+
 FEC_BITRATES: Final = (14000, 40000)
 """Codec bitrates between which in-band FEC is worth its bits; above them the codec has none."""
 
@@ -195,7 +198,7 @@ class Allocator:
     """
 
     __slots__ = (
-        "_config", "_floor_bps", "_inband", "_least", "_length_at", "_low_since", "_memory", "_most_bps", "_passing",
+        "_config", "_copied", "_floor_bps", "_inband", "_least", "_length_at", "_low_since", "_memory", "_most_bps", "_passing",
         "_passing_from", "_passing_since", "_raised_at", "_rtt", "copies", "plan", "protection", "reason", "useful_bps", "wanted_share",
     )  # fmt: skip
 
@@ -205,6 +208,7 @@ class Allocator:
         self._memory = LossMemory()
         self._inband = any(track.codec == CodecId.OPUS for track in config.tracks)
         self._most_bps = self.useful_bps = config.rate.max_bitrate_bps
+        self._copied = False
         self._rtt = ASSUMED_RTT
         self.copies = True
         self.wanted_share = config.rate.redundancy_share
@@ -241,7 +245,7 @@ class Allocator:
         return choose(
             Tools(
                 share=share, most=max(share, most) if share else 0.0, copies=self.copies,
-                inband=self._inband, inband_before=self._most_bps < self._config.rate.max_bitrate_bps,
+                inband=self._inband, inband_before=self._copied,
             ),
             loss=self._memory.possible,
             burst=self._memory.burst,
@@ -270,7 +274,7 @@ class Allocator:
 
     def _protect(self, choice: Choice) -> None:
         most = self._config.rate.max_bitrate_bps
-        self._most_bps = min(choice.inband_bps, most) if choice.inband_bps else most
+        self._most_bps, self._copied = min(choice.most_bps or most, most), choice.inband
         old, inband = self.plan, self._inband_fec(self.plan, choice)
         plan = dataclasses.replace(
             old,
@@ -387,6 +391,8 @@ class Allocator:
         low, high = FEC_BITRATES
         if not low <= plan.bitrate_bps <= high or not choice.share:
             return 0
-        if not choice.inband_bps and choice.concealed <= (FEC_OFF * ENOUGH if plan.inband_fec_percent else ENOUGH):
+        if choice.retransmit and ANSWERS * self._memory.share + INBAND_COST > MOST:
+            return 0  # answers need it more
+        if not choice.inband and choice.concealed <= (FEC_OFF * ENOUGH if plan.inband_fec_percent else ENOUGH):
             return 0
         return plan.inband_fec_percent or min(FEC_MAX_PERCENT, max(5, round(self._memory.share * 100)))

@@ -257,3 +257,15 @@ def test_a_held_share_on_a_far_and_lossy_path_gives_the_codec_in_band_copies_and
         allocator.update(now, 99_000)
     assert allocator.plan.bitrate_bps == 64000
     assert not allocator.plan.inband_fec_percent
+
+
+def test_in_band_copies_leave_the_budget_to_answers_where_those_come_in_time_and_much_is_lost() -> None:
+    def percent(share: float) -> int:
+        allocator = Allocator(SessionConfig(rate=RateConfig(max_bitrate_bps=32000), bitrate_bps=32000))
+        for tick in range(100):
+            allocator.protect(tick / 10, 60_000, loss=LossPattern(share=share, mean_burst=3.0), rtt=0.08, lookahead=0.15)
+            allocator.update(tick / 10, 60_000)
+        return allocator.plan.inband_fec_percent
+
+    assert percent(0.06)
+    assert not percent(0.12)

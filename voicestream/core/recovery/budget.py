@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["ANSWERS", "RedundancyBudget", "Tool", "answering"]
+__all__ = ["ANSWERS", "MOST", "RedundancyBudget", "Tool", "answering"]
 
 MAX_CREDIT: Final = 1500.0
 """Bytes that may be saved up."""
@@ -28,7 +28,7 @@ ANSWERS: Final = 2.0
 MOST: Final = 0.3
 """Part of the wire bytes that all redundancy together takes at most, answers to losses included, unless the application asks for more."""
 
-MOST_USED: Final = 0.97
+MOST_USED: Final = 0.96
 """Part of that which is used, so that it holds for a short call as well, which begins with something saved up."""
 
 MOST_SAVED: Final = 6000.0

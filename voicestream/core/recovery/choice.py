@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 __all__ = ["BURSTS", "COPY_BPS", "ENOUGH", "INBAND_PART", "Choice", "LossMemory", "Tools", "choose"]
@@ -55,11 +55,15 @@ LONGEST_BURST: Final = 16
 COPY_WORTH: Final = 0.25
 """What a frame played from its copy counts as, against a concealed one."""
 
+DEAR_LOSS: Final = 0.14
+DEAR_BPS: Final = 40000
+"""Loss from which answers take all that redundancy may, and bits of the codec then: smaller frames are answered more often."""
+
 INBAND_PART: Final = 0.3
 """Part of a frame's bytes that the codec's in-band copy of the frame before takes under a low hint: .26 at 36 kbps, .32 at 24."""
 
-INBAND_USE: Final = 0.92
-"""Part of the share that they may take: frames are as large as the codec makes them."""
+INBAND_USE: Final = 0.85
+"""Part of the share that they may take by the mean frame: the louder ones are larger."""
 
 INBAND_LEAST: Final = 0.4
 """Part of the frames that must have copies for them to be worth anything."""
@@ -110,7 +114,8 @@ class Choice:
         copy_bps: Bitrate of low-rate copies; 0 for none.
         copy_offset_frames: Frames by which a copy follows its frame.
         retransmit: Frames sent again come in time.
-        inband_bps: The codec is to make in-band copies, and for their sake have no more than so many bits; 0 where others do better.
+        most_bps: The codec is to have no more than so many bits, because that is worth more to redundancy; 0 for no such bound.
+        inband: The codec is to make in-band copies: they do better than the others.
         inband_part: Part of the frames, the louder ones, that have copies.
         concealed: Share of frames that will be concealed all the same, or of what is heard as if they were.
     """
@@ -120,7 +125,8 @@ class Choice:
     copy_bps: int = 0
     copy_offset_frames: int = 0
     retransmit: bool = True
-    inband_bps: int = 0
+    most_bps: int = 0
+    inband: bool = False
     inband_part: float = 1.0
     concealed: float = 0.0
 
@@ -171,6 +177,8 @@ def choose(tools: Tools, *, loss: float, burst: float, rtt: float, lookahead: fl
     # Coarse values, so that the same question comes again and has its answer ready.
     path = round(200 * loss), round(2 * burst), round(100 * rtt), round(100 * lookahead), frame_ms, bitrate_bps // 4000
     choice = _choose(tools.share, tools.most, tools.copies, *path)
+    if choice.retransmit and loss > DEAR_LOSS:
+        return replace(choice, most_bps=DEAR_BPS)
     if not tools.inband or choice.retransmit or choice.concealed <= ENOUGH or frame_ms > INBAND_FRAME_MS or bitrate_bps < INBAND_LEAST_BPS:
         return choice
     inband = _inband(max(tools.share, tools.most), *path)
@@ -268,7 +276,8 @@ class _Path:
             share=share,
             repair_interval=max(1, round(1 / repairs)) if repairs else 0,
             retransmit=self.later_frames > 0,
-            inband_bps=bps,
+            most_bps=bps,
+            inband=True,
             inband_part=part,
             concealed=self.loss * self._not_repaired(repairs) * heard + INBAND_PRICE,
         )

@@ -78,7 +78,8 @@ INBAND = Tools(share=0.1, most=0.1, inband=True)
 def test_where_the_share_is_too_small_for_repairs_the_codec_makes_in_band_copies_of_the_louder_frames() -> None:
     for loss in (0.05, 0.1):
         choice = at(loss, 0.2, tools=INBAND)
-        assert choice.inband_bps == 30000
+        assert choice.inband
+        assert choice.most_bps == 30000
         assert 0.4 <= choice.inband_part < 0.8
         assert (choice.share, choice.repair_interval) == (0.1, 0)
         assert choice.concealed < at(loss, 0.2, tools=Tools(share=0.1, most=0.1)).concealed
@@ -95,12 +96,18 @@ def test_where_the_share_is_too_small_for_repairs_the_codec_makes_in_band_copies
     ],
 )
 def test_elsewhere_it_makes_none(loss: float, rtt: float, burst: float, tools: Tools) -> None:
-    assert not at(loss, rtt, burst, tools).inband_bps
+    assert not at(loss, rtt, burst, tools).inband
 
 
 def test_in_band_copies_that_are_made_stay_when_the_loss_falls_a_little() -> None:
     before = Tools(share=0.1, most=0.1, inband=True, inband_before=True)
     losses = [number / 200 for number in range(1, 20)]
-    begins = next(loss for loss in losses if at(loss, 0.2, tools=INBAND).inband_bps)
-    stays = next(loss for loss in losses if at(loss, 0.2, tools=before).inband_bps)
+    begins = next(loss for loss in losses if at(loss, 0.2, tools=INBAND).inband)
+    stays = next(loss for loss in losses if at(loss, 0.2, tools=before).inband)
     assert 0.005 < stays < begins <= 0.05
+
+
+def test_where_answers_take_all_of_the_budget_frames_are_smaller() -> None:
+    assert at(0.2, 0.02).most_bps == 40000
+    assert not at(0.1, 0.02).most_bps
+    assert not at(0.2, 0.3).most_bps, "no answers come"
