@@ -15,6 +15,7 @@ PATHS = {
     "near": NetworkProfile.both(LinkProfile(delay_ms=20, jitter_ms=5)),
     "far": NetworkProfile.both(LinkProfile(delay_ms=120, jitter_ms=10)),
     "lossy": NetworkProfile.both(LinkProfile(delay_ms=40, jitter_ms=10, loss=0.05)),
+    "restless": NetworkProfile.both(LinkProfile(delay_ms=150, jitter_ms=20)),
     "lopsided": NetworkProfile(a2b=LinkProfile(delay_ms=20), b2a=LinkProfile(delay_ms=90, jitter_ms=10)),
 }
 
@@ -91,3 +92,13 @@ def test_mouth_to_ear_is_right_within_the_bound_that_is_told_with_it(path: str) 
         assert found.mean_ms is not None
         # 10 ms: the samples are not the frames.
         assert abs(found.mean_ms - truth) <= stats.clock_error_ms + 10, f"{path} {side.name}: {found} instead of {truth:.1f}"
+
+
+@pytest.mark.parametrize("seed", [100, 104, 108, 111])
+def test_jitter_in_a_silence_is_no_queue_so_that_the_next_talkspurt_is_heard_from_its_start(seed: int) -> None:
+    call = conversation("restless", seed=seed)
+    for side in (call.client, call.server):
+        fates = side.heard().fates
+        missing = [fate.sent.at for fate in fates if fate.played_at is None]
+        assert len(fates) > 300
+        assert len(missing) <= 3, f"seed {seed}, {side.name}: {len(missing)} of {len(fates)} frames were not played, from {missing[0]}"

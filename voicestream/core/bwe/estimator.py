@@ -167,7 +167,8 @@ class Estimator(Known):
         if self.state is not State.RAMP or max(path.delay.standing, path.delay.newest) > 2 * self._aim() + 0.02:
             return False
         window = 0.4 + tuning.UNREST_RATE * path.delay.unrest
-        arriving = min(before, path.busy.rate_bps(0.3) or path.delivery.rate_bps(window) or before)
+        told = path.delivery.rate_bps(window) if self._uses(before) else None
+        arriving = min(before, path.busy.rate_bps(0.3) or told or before)
         if (above := self._growth.turned_back(now, arriving)) is None:
             return False
         self._note_share(now, max(arriving, min(above, before)))
@@ -226,7 +227,8 @@ class Estimator(Known):
         elif watch.settled(now):
             arriving = self.path.busy.rate_bps(0.5) or self.path.delivery.rate_bps(0.5) or share
             growing = (queue > 0.05 and delay.trend > 0.03) or self.path.losing(now, self._test.background)
-            if growing and arriving < 0.97 * share and self._restarts < tuning.MOST_RESTARTS:
+            less = arriving < 0.97 * share and self._uses(self.target_bps)
+            if growing and less and self._restarts < tuning.MOST_RESTARTS:
                 self._restarts += 1
                 self._note_share(now, arriving)
                 self._begin_drain(now, rtt, "it is less than thought")
@@ -292,13 +294,13 @@ class Estimator(Known):
         if not self._clear() and not self._rivals.compete(now):
             if self._since is None:
                 self._since = now
-            elif now - self._since > 1.0:  # that is how it is going to be
+            elif now - self._since > 1.0 and self._uses(target):  # that is how it is going to be
                 self._note_share(now, min(self.path.delivery.rate_bps(1.0) or target, target))
                 self._growth.turned_back(now, self._share or target)
                 self._enter(State.CRUISE, now, "a queue stays")
             return
         self._since = None
-        if self.path.sent_bps < 0.6 * target and not proven:
+        if not self._uses(target) and not proven:
             return
         growth = tuning.RAMP_SLOW if fast is None else tuning.RAMP_FAST if fast > 1.5 * target else 0.25
         if self._careful or now < self._policed_until + 4 * tuning.HOLD:
@@ -325,7 +327,7 @@ class Estimator(Known):
             return
         grown = target + self._change(now, passed) * passed
         if grown > target:
-            used = self.path.sent_bps > 0.6 * target or (fast is not None and fast > 1.5 * target)
+            used = self._uses(target) or (fast is not None and fast > 1.5 * target)
             grown = max(target, min(grown, self._ceiling(now))) if used else target
         self._set(grown)
         part = self._is_part()

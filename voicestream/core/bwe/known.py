@@ -108,6 +108,10 @@ class Known:
         least = max(tuning.LEAST_QUEUE, tuning.UNREST_QUEUE * self.path.delay.unrest)
         return min(tuning.MOST_QUEUE, max(least, tuning.QUEUED_BITS / self.target_bps))
 
+    def _uses(self, rate: float) -> bool:
+        """Whether so much of this rate is sent that what arrives tells of the path, and not of a silence."""
+        return self.path.sent_bps > 0.6 * rate
+
     def _clear(self) -> bool:
         """Whether so little of a queue is there that the rate may ramp up."""
         return self.path.delay.standing <= (tuning.CLEAR_UNREST if self.path.blind else tuning.CLEAR_RAMP) * self._aim()
@@ -120,6 +124,8 @@ class Known:
         least, steep, most = (aim + 0.007, 0.02, 2 * aim + 0.02) if self.state is State.RAMP else (2 * aim + 0.02, 0.03, 2 * aim + 0.06)
         if queue <= least:
             return False  # mostly, and a trend is much work
+        if not self._uses(self.target_bps):  # a silence makes no queue, and its few datagrams tell little of the jitter
+            return queue > 2 * aim + 0.06
         return queue > most or delay.trend - tuning.UNREST_TREND * delay.unrest > steep
 
     def _begins(self) -> bool:

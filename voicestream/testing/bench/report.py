@@ -51,7 +51,8 @@ tool; late: not heard within 350 ms; l: the limit, what nobody could have had wi
 that was to come; drop: dropped by the queue; d: capture to playing, ms; red: redundancy's part of the wire; rec: ms from when a lost frame
 would have come to when it came, whole and by tool (sent again, repair, low-rate copy); frames: share of the time in frames of 10/20/40/60
 ms.
-Below a row stand its bars; * is a miss."""
+Bars on use are of what 64 kbps need, so calls here run with RateConfig(headroom=1): by default the codec leaves links below 290 kbps a
+reserve, which uses less of them. Below a row stand its bars; * is a miss."""
 
 NAME: Final = 22
 

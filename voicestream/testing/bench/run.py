@@ -108,7 +108,7 @@ class _Run:
     def __init__(self, case: Case, seed: int, observer: Observer | None) -> None:
         self.case = case
         self.observer = observer
-        # The bars are of what 64 kbps need.
+        # Bars on use are of what 64 kbps need; by default a codec keeps below that on a narrow link.
         self.world = EndpointWorld(seed=seed, config=SessionConfig(rate=RateConfig(headroom=1)))
         self.epoch = self.world.start
         self.limits: dict[Direction, Limit] = {
